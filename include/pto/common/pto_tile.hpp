@@ -1,0 +1,4 @@
+// Tile and GlobalTensor, under the name that kernels include.
+#pragma once
+
+#include "../pto-inst.hpp"

@@ -1,0 +1,4 @@
+// Element types, under the name that kernels include.
+#pragma once
+
+#include "../detail/element.hpp"

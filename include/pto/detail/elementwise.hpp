@@ -1,0 +1,163 @@
+// The element-wise engine: dst(r, c) = op(a(r, c), b(r, c), ...), operands of any layout, broadcast or not.
+//
+// What      apply(dst, op, sources...) visits dst's shape. A source with an axis of step 0 is broadcast along it. Where all
+//           operands are contiguous along one axis, or constant along it, the loop is one that vectorises.
+// Aliasing  dst may be any of the sources, element for element; values are read before the result is written.
+#pragma once
+
+#include "copy.hpp"
+
+namespace pto {
+namespace tile_detail {
+
+// ---- one row ----------------------------------------------------------------------------------------------------
+// What a source gives in the columns of one row: consecutive elements, or one value read at the start of the row.
+template <class T> struct RowElements {
+  const T* first;
+  PTO_INLINE Compute<T> operator[](int64_t c) const { return load(first[c]); }
+};
+template <class T> struct RowValue {
+  Compute<T> value;
+  PTO_INLINE Compute<T> operator[](int64_t) const { return value; }
+};
+template <class T, bool kConstant> struct Source {
+  const T* base;
+  Offset step;
+  PTO_INLINE auto row(int64_t r) const {
+    if constexpr (kConstant)
+      return RowValue<T>{load(base[r * step])};
+    else
+      return RowElements<T>{base + r * step};
+  }
+};
+
+template <class Op, class D, class... Rows> PTO_LOOP_PART void apply_row(Op op, D* dst, int64_t cols, Rows... rows) {
+  PTO_INDEPENDENT
+  for (int64_t c = 0; c < cols; ++c) dst[c] = store<D>(op(rows[c]...));
+}
+
+template <class Op, class D, class... Sources>
+PTO_LOOP void apply_rows(Op op, D* dst, Offset dst_step, int64_t rows, int64_t cols, Sources... sources) {
+  for (int64_t r = 0; r < rows; ++r) apply_row(op, dst + r * dst_step, cols, sources.row(r)...);
+}
+
+// ---- choice of the loop -----------------------------------------------------------------------------------------
+template <class V> constexpr bool kContiguousOrConstant =
+    V::Row::kRun == 0 && (V::Col::kUnit || V::Col::kZero) && V::Col::kRun == 0;
+
+template <class V>
+PTO_INLINE Source<typename std::remove_const<typename V::Element>::type, V::Col::kZero> source_of(const V& v) {
+  return {v.base, v.row.step()};
+}
+// Rows of n elements follow each other, or all have one value.
+template <class V> PTO_INLINE bool is_dense(const V& v, int n) {
+  return V::Col::kZero ? v.row.step() == 0 : v.row.step() == n;
+}
+
+template <class Op, class DstView, class... Views>
+PTO_INLINE void apply_along_rows(const DstView& dst, Op op, const Views&... sources) {
+  if ((is_dense(dst, dst.cols) && ... && is_dense(sources, dst.cols)))
+    apply_rows(op, dst.base, 0, 1, int64_t{dst.rows} * dst.cols, source_of(sources)...);
+  else
+    apply_rows(op, dst.base, dst.row.step(), dst.rows, dst.cols, source_of(sources)...);
+}
+
+template <class Op, class DstView, class... Views>
+PTO_LOOP void apply_anyhow(const DstView& dst, Op op, const Views&... sources) {
+  using D = typename DstView::Element;
+  for (int r = 0; r < dst.rows; ++r)
+    for (int c = 0; c < dst.cols; ++c) dst.at(r, c) = store<D>(op(load(sources.at(r, c))...));
+}
+
+template <class Op, class DstView, class... Views>
+PTO_INLINE RecordEvent apply(const DstView& dst, Op op, const Views&... sources) {
+  using Flipped = decltype(transposed(dst));
+  if (dst.rows > 0 && dst.cols > 0) {
+    if constexpr (DstView::Col::kUnit && (kContiguousOrConstant<DstView> && ... && kContiguousOrConstant<Views>))
+      apply_along_rows(dst, op, sources...);
+    else if constexpr (Flipped::Col::kUnit &&
+                       (kContiguousOrConstant<Flipped> && ... && kContiguousOrConstant<decltype(transposed(sources))>))
+      apply_along_rows(transposed(dst), op, transposed(sources)...);
+    else
+      apply_anyhow(dst, op, sources...);
+  }
+  order_memory();
+  return {};
+}
+
+// ---- forms of instructions --------------------------------------------------------------------------------------
+// A source is read where dst is valid.
+template <class Op, class Dst, class... Src>
+PTO_INLINE RecordEvent apply_tiles(const char* name, Op op, Dst& dst, Src&... src) {
+  const auto to = view(dst, name);
+  return apply(to, op, view(src, to.rows, to.cols, name)...);
+}
+
+// The per-row operand of a row broadcast: a column, or rows of a few elements (32 bytes) that repeat along the columns.
+template <class TileT> PTO_INLINE auto column_of(TileT& tile, int rows, const char* name) {
+  return across_columns(view(tile, rows, 1, name));
+}
+template <class TileT> PTO_INLINE auto row_of(TileT& tile, int cols, const char* name) {
+  return across_rows(view(tile, 1, cols, name));
+}
+
+// True if `candidate` has the shape of a per-row operand and `other` has not.
+template <class TileT, class Other>
+PTO_INLINE bool is_row_operand(const TileT& candidate, const Other& other, int cols) {
+  return candidate.GetValidCol() != cols && other.GetValidCol() == cols;
+}
+
+template <class Op> struct Swapped {
+  Op op;
+  template <class B, class A> PTO_INLINE auto operator()(B b, A a) const { return op(a, b); }
+};
+
+// dst(r, c) = op(full(r, c), per_row(r, c mod width)); kSwap exchanges the operands of op.
+template <bool kSwap, class Op, class Dst, class Full, class PerRow>
+PTO_INLINE RecordEvent apply_row_operand(const char* name, Op op, Dst& dst, Full& full, PerRow& per_row) {
+  const Swapped<Op> swapped = {op};
+  const auto to = view(dst, name);
+  const auto whole = view(full, to.rows, to.cols, name);
+  const int width = per_row.GetValidCol();
+  if (width <= 1 || PerRow::Cols == 1) {
+    const auto column = column_of(per_row, to.rows, name);
+    if constexpr (kSwap)
+      return apply(to, swapped, whole, column);
+    else
+      return apply(to, op, whole, column);
+  }
+  const auto block = view(per_row, to.rows, width, name);
+  for (int c = 0; c < to.cols; c += width) {
+    const int n = to.cols - c < width ? to.cols - c : width;
+    const auto part = window(to, 0, c, to.rows, n);
+    if constexpr (kSwap)
+      apply(part, swapped, window(whole, 0, c, to.rows, n), block);
+    else
+      apply(part, op, window(whole, 0, c, to.rows, n), block);
+  }
+  return {};
+}
+
+template <class Op, class Dst, class A, class B>
+PTO_INLINE RecordEvent apply_row_broadcast(const char* name, Op op, Dst& dst, A& a, B& b) {
+  constexpr bool kColumnA = !A::isRowMajor && A::Cols == 1, kColumnB = !B::isRowMajor && B::Cols == 1;
+  if constexpr (kColumnB)
+    return apply_row_operand<false>(name, op, dst, a, b);
+  else if constexpr (kColumnA)
+    return apply_row_operand<true>(name, op, dst, b, a);
+  else if (is_row_operand(a, b, dst.GetValidCol()))
+    return apply_row_operand<true>(name, op, dst, b, a);
+  else
+    return apply_row_operand<false>(name, op, dst, a, b);
+}
+
+template <class Op, class Dst, class A, class B>
+PTO_INLINE RecordEvent apply_col_broadcast(const char* name, Op op, Dst& dst, A& a, B& b) {
+  const auto to = view(dst, name);
+  if (a.GetValidRow() == 1 && b.GetValidRow() != 1)
+    return apply(to, op, row_of(a, to.cols, name), view(b, to.rows, to.cols, name));
+  return apply(to, op, view(a, to.rows, to.cols, name), row_of(b, to.cols, name));
+}
+
+}  // namespace tile_detail
+}  // namespace pto

@@ -1,0 +1,139 @@
+// Element-wise instructions, one row each. What they compute is in math.hpp, how they run in elementwise.hpp.
+// Every form also takes a trailing scratch tile, which the chip needs for some of them; it is not touched here.
+#pragma once
+
+#include "elementwise.hpp"
+#include "math.hpp"
+
+namespace pto {
+
+namespace tile_detail {
+template <class... Scratch> constexpr bool kScratch = sizeof...(Scratch) <= 1;
+template <class Dst, class... Src> constexpr bool kOneType =
+    (std::is_same<typename Dst::DType, typename Src::DType>::value && ...);
+}  // namespace tile_detail
+
+#define PTO_CHECK_ROW(...)                                                                 \
+  static_assert(tile_detail::kOneType<__VA_ARGS__>, "all operands have one element type"); \
+  static_assert(tile_detail::kScratch<Scratch...>, "at most one scratch tile follows the operands");
+
+// dst = op(a, b)
+#define PTO_TILE_TILE(NAME, OP)                                           \
+  template <class Dst, class A, class B, class... Scratch>                \
+  PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, Scratch&...) {        \
+    PTO_CHECK_ROW(Dst, A, B)                                              \
+    return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a, b); \
+  }
+// dst = op(a, scalar); the scalar has the tile's element type
+#define PTO_TILE_SCALAR(NAME, OP)                                                                   \
+  template <class Dst, class A, class... Scratch>                                                   \
+  PTO_INLINE RecordEvent NAME(Dst& dst, A& a, typename A::DType scalar, Scratch&...) {              \
+    PTO_CHECK_ROW(Dst, A)                                                                           \
+    const auto to = tile_detail::view(dst, #NAME);                                                  \
+    return tile_detail::apply(to, tile_detail::OP(), tile_detail::view(a, to.rows, to.cols, #NAME), \
+                              tile_detail::everywhere(scalar));                                     \
+  }
+// dst = op(a, b) where one of a and b has a value per row (or per column) only
+#define PTO_BROADCAST(NAME, OP, APPLY)                              \
+  template <class Dst, class A, class B, class... Scratch>          \
+  PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, Scratch&...) {  \
+    PTO_CHECK_ROW(Dst, A, B)                                        \
+    return tile_detail::APPLY(#NAME, tile_detail::OP(), dst, a, b); \
+  }
+#define PTO_UNARY(NAME, OP)                                                                                  \
+  template <class Dst, class A, class... Scratch> PTO_INLINE RecordEvent NAME(Dst& dst, A& a, Scratch&...) { \
+    PTO_CHECK_ROW(Dst, A)                                                                                    \
+    return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a);                                       \
+  }
+// The four forms of an arithmetic operation.
+#define PTO_ARITHMETIC(NAME, OP)                           \
+  PTO_TILE_TILE(T##NAME, OP)                               \
+  PTO_TILE_SCALAR(T##NAME##S, OP)                          \
+  PTO_BROADCAST(TROWEXPAND##NAME, OP, apply_row_broadcast) \
+  PTO_BROADCAST(TCOLEXPAND##NAME, OP, apply_col_broadcast)
+#define PTO_BITWISE(NAME, OP) \
+  PTO_TILE_TILE(T##NAME, OP)  \
+  PTO_TILE_SCALAR(T##NAME##S, OP)
+
+PTO_ARITHMETIC(ADD, Add)
+PTO_ARITHMETIC(SUB, Sub)
+PTO_ARITHMETIC(MUL, Mul)
+PTO_ARITHMETIC(DIV, Div)
+PTO_ARITHMETIC(MAX, Max)
+PTO_ARITHMETIC(MIN, Min)
+PTO_BROADCAST(TROWEXPANDEXPDIF, ExpDif, apply_row_broadcast)
+PTO_BROADCAST(TCOLEXPANDEXPDIF, ExpDif, apply_col_broadcast)
+
+PTO_BITWISE(AND, And)
+PTO_BITWISE(OR, Or)
+PTO_BITWISE(XOR, Xor)
+PTO_BITWISE(SHL, ShiftLeft)
+PTO_BITWISE(SHR, ShiftRight)
+
+PTO_TILE_TILE(TPRELU, LeakyRelu)
+PTO_TILE_SCALAR(TLRELU, LeakyRelu)
+
+PTO_UNARY(TEXP, Exp)
+PTO_UNARY(TLOG, Log)
+PTO_UNARY(TSQRT, Sqrt)
+PTO_UNARY(TRSQRT, Rsqrt)
+PTO_UNARY(TRECIP, Recip)
+PTO_UNARY(TABS, Abs)
+PTO_UNARY(TNEG, Neg)
+PTO_UNARY(TNOT, Not)
+PTO_UNARY(TRELU, Relu)
+
+#undef PTO_CHECK_ROW
+#undef PTO_TILE_TILE
+#undef PTO_TILE_SCALAR
+#undef PTO_BROADCAST
+#undef PTO_UNARY
+#undef PTO_ARITHMETIC
+#undef PTO_BITWISE
+
+// dst = scalar / a
+template <class Dst, class A> PTO_INLINE RecordEvent TDIVS(Dst& dst, typename A::DType scalar, A& a) {
+  static_assert(tile_detail::kOneType<Dst, A>, "all operands have one element type");
+  const auto to = tile_detail::view(dst, "TDIVS");
+  return tile_detail::apply(to, tile_detail::Div(), tile_detail::everywhere(scalar),
+                            tile_detail::view(a, to.rows, to.cols, "TDIVS"));
+}
+
+// dst = scalar
+template <class Dst> PTO_INLINE RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar) {
+  tile_detail::fill(tile_detail::view(dst, "TEXPANDS"),
+                    tile_detail::bit_cast<tile_detail::Stored<typename Dst::DType>>(scalar));
+  tile_detail::order_memory();
+  return {};
+}
+// dst(r, c) = src(r, 0)
+template <class Dst, class Src> PTO_INLINE RecordEvent TROWEXPAND(Dst& dst, Src& src) {
+  static_assert(tile_detail::kOneType<Dst, Src>, "all operands have one element type");
+  const auto to = tile_detail::view(dst, "TROWEXPAND");
+  return tile_detail::apply(to, tile_detail::Identity(), tile_detail::column_of(src, to.rows, "TROWEXPAND"));
+}
+// dst(r, c) = src(0, c)
+template <class Dst, class Src> PTO_INLINE RecordEvent TCOLEXPAND(Dst& dst, Src& src) {
+  static_assert(tile_detail::kOneType<Dst, Src>, "all operands have one element type");
+  const auto to = tile_detail::view(dst, "TCOLEXPAND");
+  return tile_detail::apply(to, tile_detail::Identity(), tile_detail::row_of(src, to.cols, "TCOLEXPAND"));
+}
+
+// The first row counts up from `start`, or down.
+template <class Dst, class T, int kDescending = 0> PTO_INLINE RecordEvent TCI(Dst& dst, T start) {
+  static_assert(std::is_same<T, typename Dst::DType>::value, "TCI: the start has the tile's element type");
+  using Stored = tile_detail::Stored<T>;
+  const auto to = tile_detail::view(dst, "TCI");
+  for (int c = 0; c < to.cols; ++c) {
+    const auto first = tile_detail::load(start);
+    const auto distance = static_cast<tile_detail::Compute<T>>(c);
+    if constexpr (kDescending != 0)
+      to.at(0, c) = tile_detail::store<Stored>(tile_detail::Sub()(first, distance));
+    else
+      to.at(0, c) = tile_detail::store<Stored>(tile_detail::Add()(first, distance));
+  }
+  tile_detail::order_memory();
+  return {};
+}
+
+}  // namespace pto

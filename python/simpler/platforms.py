@@ -1,0 +1,53 @@
+"""The platforms and runtimes that workers accept: one row each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["PLATFORMS", "RUNTIMES", "Platform", "nearest", "platform_named", "runtime_named"]
+
+
+class Platform(NamedTuple):
+    name: str
+    arch: str
+    simulated: bool
+    max_clusters: int  # clusters of the full chip
+
+
+PLATFORMS: dict[str, Platform] = {
+    row.name: row
+    for row in (
+        Platform("a2a3", "a2a3", False, 24),
+        Platform("a2a3sim", "a2a3", True, 24),
+        Platform("a5", "a5", False, 36),
+        Platform("a5sim", "a5", True, 36),
+    )
+}
+RUNTIMES = ("tensormap_and_ringbuffer", "host_build_graph")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """' (did you mean ...?)' when something similar exists, else ''."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _choose(what: str, value: object, known: Iterable[str]) -> str:
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{what} must be a str, not {type(value).__name__}")
+    known = list(known)
+    if value not in known:
+        raise ArgumentError(f"unknown {what} {value!r}{nearest(value, known)}; supported: {', '.join(known)}")
+    return value
+
+
+def platform_named(name: object) -> Platform:
+    return PLATFORMS[_choose("platform", name, PLATFORMS)]
+
+
+def runtime_named(name: object) -> str:
+    return _choose("runtime", name, RUNTIMES)

@@ -1,0 +1,59 @@
+// What host and device exchange about callables and runs: plain structs in device memory.
+//
+// What      The host fills a RunImage for each run, launches the device program with its address, and reads the RunResult
+//           back when the program has ended. InitArgs and RegisterCallableArgs are passed by value at launch.
+// Layout    InitArgs and RegisterCallableArgs are shared with the board's programs and asserted; RunImage is our own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "abi/call_config.h"
+#include "task_args.h"
+
+namespace simpler::abi {
+
+constexpr int kMaxCallables = 64;
+constexpr int kMaxKernels = 1024;
+constexpr int kSymbolBytes = 64;
+constexpr int kResultTextBytes = 1024;
+
+struct InitArgs {
+  std::uint32_t device;
+  std::uint32_t log_level;
+  std::int32_t scheduler_timeout_ms;
+  std::uint32_t pad;
+  std::uint64_t dma_workspace[2];
+};
+static_assert(sizeof(InitArgs) == 32 && offsetof(InitArgs, dma_workspace) == 16);
+
+struct RegisterCallableArgs {
+  std::int32_t id;
+  std::uint32_t pad;
+  std::uint64_t code_address;  // of the orchestration's shared object, in device memory
+  std::uint64_t code_bytes;
+  char function_name[kSymbolBytes];
+  char config_name[kSymbolBytes];  // "": none
+};
+static_assert(sizeof(RegisterCallableArgs) == 152 && offsetof(RegisterCallableArgs, code_address) == 8 &&
+              offsetof(RegisterCallableArgs, function_name) == 24 && offsetof(RegisterCallableArgs, config_name) == 88);
+
+// How a run ended. code: 0, or one of error_codes.h, or kTooFewArguments.
+struct RunResult {
+  static constexpr std::int32_t kTooFewArguments = -1;
+  std::int32_t code;
+  std::uint32_t pad;
+  std::uint64_t wall_ns;  // from the orchestration's entry to the last task's end
+  char text[kResultTextBytes];  // the cause; "" on success
+};
+
+struct RunImage {
+  RunResult result;               // written by the device
+  std::int32_t callable;          // id given at registration
+  std::int32_t pad;
+  std::uint64_t kernel_table;     // device address of kMaxKernels code addresses by func id; 0: no such kernel
+  RuntimeEnv rings;               // resolved: no zeros
+  std::uint64_t heap_base[kRuntimeEnvRingCount];  // device addresses of the output memory
+  ChipStorageTaskArgs args;       // device addresses; the host copies only the used tensors
+};
+
+}  // namespace simpler::abi

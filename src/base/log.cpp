@@ -1,0 +1,95 @@
+#include "base/log.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+
+namespace simpler::log {
+namespace {
+
+constexpr std::size_t kRecordBytes = 2048;  // longer records are cut
+
+std::atomic<int> current_threshold{static_cast<int>(Level::kTiming)};
+
+const char* name_of(Level level) {
+  switch (level) {
+    case Level::kDebug: return "DEBUG";
+    case Level::kInfo: return "INFO";
+    case Level::kTiming: return "TIMING";
+    case Level::kWarn: return "WARN";
+    case Level::kError: return "ERROR";
+    case Level::kNul: break;
+  }
+  return "NUL";
+}
+
+// Appends to a record; what does not fit is cut, and room for the newline is kept.
+struct Record {
+  char text[kRecordBytes];
+  std::size_t length = 0;
+
+  [[gnu::format(printf, 2, 3)]] void add(const char* pattern, ...) {
+    va_list values;
+    va_start(values, pattern);
+    add_v(pattern, values);
+    va_end(values);
+  }
+  void add_v(const char* pattern, va_list values) {
+    const std::size_t room = kRecordBytes - 1 - length;
+    const int wanted = std::vsnprintf(text + length, room, pattern, values);
+    if (wanted > 0) length += static_cast<std::size_t>(wanted) < room ? static_cast<std::size_t>(wanted) : room - 1;
+  }
+  void write() {
+    if (length == 0 || text[length - 1] != '\n') text[length++] = '\n';
+    const char* at = text;
+    while (length > 0) {
+      const ssize_t written = ::write(STDERR_FILENO, at, length);
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return;
+      }
+      at += written;
+      length -= static_cast<std::size_t>(written);
+    }
+  }
+};
+
+}  // namespace
+
+void set_threshold(int level) { current_threshold.store(level, std::memory_order_relaxed); }
+int threshold() { return current_threshold.load(std::memory_order_relaxed); }
+
+void host(Level level, const char* function, const char* pattern, ...) {
+  if (!enabled(level)) return;
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  Record record;
+  record.add("[mono_ns=%lld][T0x%llx][%s] %s: ", static_cast<long long>(now.tv_sec) * 1'000'000'000 + now.tv_nsec,
+             static_cast<unsigned long long>(pthread_self()), name_of(level), function);
+  va_list values;
+  va_start(values, pattern);
+  record.add_v(pattern, values);
+  va_end(values);
+  record.write();
+}
+
+void device_v(Level level, const char* function, const char* pattern, va_list values) {
+  if (!enabled(level)) return;
+  Record record;
+  record.add("[%s] %s: ", name_of(level), function);
+  record.add_v(pattern, values);
+  record.write();
+}
+
+void device(Level level, const char* function, const char* pattern, ...) {
+  va_list values;
+  va_start(values, pattern);
+  device_v(level, function, pattern, values);
+  va_end(values);
+}
+
+}  // namespace simpler::log

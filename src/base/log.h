@@ -1,0 +1,24 @@
+// log: one logger for the process. A record is one write to stderr, so lines of several processes do not mix.
+//
+// What      [mono_ns=<n>][T0x<thread>][LEVEL] <function>: <text>   for the host,
+//           [LEVEL] <function>: <text>                              for what device programs and orchestrations say.
+// Levels    Those of Python's logging: DEBUG 10, INFO 20, TIMING 25, WARN 30, ERROR 40, NUL 60 (mutes all).
+// Threads   Any. No lock is held across a fork: a record is formatted on the stack and written at once.
+#pragma once
+#include <cstdarg>
+#include <cstdint>
+
+namespace simpler::log {
+
+enum class Level : int { kDebug = 10, kInfo = 20, kTiming = 25, kWarn = 30, kError = 40, kNul = 60 };
+
+// Records below the threshold are dropped. Default: TIMING.
+void set_threshold(int level);
+int threshold();
+inline bool enabled(Level level) { return static_cast<int>(level) >= threshold(); }
+
+[[gnu::format(printf, 3, 4)]] void host(Level level, const char* function, const char* pattern, ...);
+void device_v(Level level, const char* function, const char* pattern, va_list values);
+[[gnu::format(printf, 3, 4)]] void device(Level level, const char* function, const char* pattern, ...);
+
+}  // namespace simpler::log

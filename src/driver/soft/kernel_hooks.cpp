@@ -1,0 +1,61 @@
+#include "driver/soft/kernel_hooks.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+#include <stdexcept>
+
+#include "executor/executor.h"
+#include "sim_hooks.h"
+
+namespace simpler::driver {
+namespace {
+
+constexpr long kParkNanoseconds = 1'000'000;  // words may be written without a wake-up: look again after this time
+
+executor::Core& core() {
+  executor::Core* core = executor::current_core();
+  if (core == nullptr) throw std::runtime_error("a tile instruction was used outside a kernel call of the simulator");
+  return *core;
+}
+
+void* tile_memory(std::uint32_t location, std::uint64_t* bytes) {
+  void* memory = core().tile_memory(location, bytes);
+  if (memory == nullptr) throw std::runtime_error("the simulated core has no such tile memory, or the host has no memory for it");
+  return memory;
+}
+
+std::uint32_t sub_block_id() { return static_cast<std::uint32_t>(core().lane()); }
+
+void* pipe_state(std::uint64_t, std::uint64_t) {
+  throw std::runtime_error("pipes between the lanes of a cluster need MIX tasks, which are not available in this version");
+}
+
+void park(const volatile std::uint32_t* word, std::uint32_t seen) {
+  const timespec limit{0, kParkNanoseconds};
+  syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+void unpark(const volatile std::uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+// Unwinds the kernel; the worker turns it into the run's failure.
+void check_failed(const char* text) { throw std::runtime_error(text); }
+
+const SimplerSimHooks kHooks = {SIMPLER_SIM_HOOKS_VERSION, sizeof(SimplerSimHooks), tile_memory, sub_block_id, pipe_state, park, unpark,
+                                check_failed};
+
+}  // namespace
+
+void register_kernel_hooks(const CodeImage& image) {
+  if (void* symbol = image.symbol("simpler_sim_register_hooks")) {
+    reinterpret_cast<SimplerSimRegisterHooks>(symbol)(&kHooks);
+  }
+  // The vendor's tile library asks for these two in its own way.
+  if (void* symbol = image.symbol("pto_sim_register_hooks")) {
+    reinterpret_cast<void (*)(void*, void*)>(symbol)(reinterpret_cast<void*>(&sub_block_id), reinterpret_cast<void*>(&pipe_state));
+  }
+}
+
+}  // namespace simpler::driver

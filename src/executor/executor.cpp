@@ -1,0 +1,261 @@
+#include "executor/executor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "executor/worker.h"
+
+namespace simpler::executor {
+namespace {
+
+constexpr std::chrono::milliseconds kDefaultSchedulerTimeout{10'000};
+
+CoreType core_type_of(int shape) { return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV; }
+
+std::chrono::milliseconds scheduler_timeout_from_environment() {
+  const char* text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
+  if (text == nullptr || *text == '\0') return kDefaultSchedulerTimeout;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  return *end == '\0' && value > 0 ? std::chrono::milliseconds(value) : kDefaultSchedulerTimeout;
+}
+
+}  // namespace
+
+Executor::Executor(int clusters, int threads)
+    : cores_(clusters),
+      base_threads_(threads),
+      max_threads_(std::max(threads, cores_.core_count())),
+      owner_pid_(getpid()),
+      workers_(std::make_unique<std::unique_ptr<Worker>[]>(static_cast<std::size_t>(max_threads_))),
+      scheduler_timeout_(scheduler_timeout_from_environment()) {
+  for (WorkRing& ring : submitted_) ring.configure(ring_capacity_);
+  gate_.set_limit(base_threads_);
+  for (int i = 0; i < base_threads_; ++i) add_worker();
+  monitor_thread_ = std::thread([this] { monitor(); });
+}
+
+Executor::~Executor() {
+  SIMPLER_CHECK(getpid() == owner_pid_, "an executor of process %d is destroyed in its child %d", owner_pid_, getpid());
+  stopping_.store(true, std::memory_order_seq_cst);
+  {
+    const std::lock_guard lock(monitor_mutex_);
+    monitor_wakeup_.notify_all();
+  }
+  monitor_thread_.join();  // it alone adds workers
+  const int count = worker_count_.load(std::memory_order_acquire);
+  // A worker that was just about to sleep may miss the first call, but not one after it registered; and it registers
+  // before it looks at stopping_ again.
+  gate_.set_limit(UINT16_MAX);  // so that whoever registers late looks again
+  gate_.wake_all();
+  for (int i = 0; i < count; ++i) workers_[i]->join();
+}
+
+Worker& Executor::add_worker() {
+  const int index = worker_count_.load(std::memory_order_relaxed);
+  workers_[index] = std::make_unique<Worker>(*this, index, ring_capacity_);
+  worker_count_.store(index + 1, std::memory_order_release);
+  workers_[index]->start();
+  return *workers_[index];
+}
+
+bool Executor::reserve(std::uint32_t tasks) {
+  // All rings are empty between runs, so nobody is inside their cells.
+  const std::lock_guard lock(monitor_mutex_);
+  ring_capacity_ = std::max(ring_capacity_, tasks);
+  bool ok = true;
+  for (WorkRing& ring : submitted_) ok = ring.configure(ring_capacity_) && ok;
+  const int count = worker_count_.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    for (int shape = 0; shape < graph::kQueuedShapes; ++shape) ok = workers_[i]->ring(shape).configure(ring_capacity_) && ok;
+  }
+  return ok;
+}
+
+void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const KernelTable& kernels) {
+  graph_ = &graph;
+  latch_ = &latch;
+  kernels_ = &kernels;
+  streak_ = 0;
+  const std::lock_guard lock(monitor_mutex_);
+  run_active_ = true;
+  last_progress_ = Clock::now();
+  if (monitor_sleeps_) monitor_wakeup_.notify_all();
+}
+
+void Executor::end_run() {
+  submitter_waits();
+  if (latch_->raised()) {
+    // Running kernels finish, everything else is dropped.
+    const auto quiet = [this] {
+      discard_queued();
+      return !active();
+    };
+    while (!quiet()) {
+      awaited_slot_.store(kAnySlot, std::memory_order_seq_cst);
+      if (quiet()) break;
+      std::unique_lock lock(submitter_mutex_);
+      submitter_wakeup_.wait(lock, [this] { return submitter_called_; });
+      submitter_called_ = false;
+    }
+    awaited_slot_.store(kNoSlot, std::memory_order_relaxed);
+    for (OpenTasks& open : open_) {
+      open.first = graph::kNoRecord;
+      open.count.store(0, std::memory_order_relaxed);
+    }
+  }
+  const std::lock_guard lock(monitor_mutex_);
+  run_active_ = false;
+  stuck_.store(0, std::memory_order_relaxed);
+  refresh_limit();
+}
+
+void Executor::push(graph::RecordRef record) {
+  graph::Task& task = graph_->task(record);
+  if (task.shape == graph::Shape::kDummy) {
+    // It runs nothing, and it was submitted just now: nobody waits for it yet.
+    graph_->complete(task, [](graph::RecordRef) { SIMPLER_CHECK(false, "a task that was just submitted has a consumer"); });
+    return;
+  }
+  submitted_[static_cast<int>(task.shape)].push(record);
+  gate_.announce();
+  if (!submitter_busy_ && ++streak_ >= kBusyStreak) set_submitter_busy(true);
+}
+
+void Executor::set_submitter_busy(bool busy) {
+  submitter_busy_ = busy;
+  refresh_limit();
+  if (!busy) gate_.announce();
+}
+
+void Executor::submitter_waits() {
+  streak_ = 0;
+  if (submitter_busy_) set_submitter_busy(false);
+}
+
+void Executor::notify_submitter() {
+  const std::lock_guard lock(submitter_mutex_);
+  submitter_called_ = true;
+  submitter_wakeup_.notify_one();
+}
+
+void Executor::refresh_limit() {
+  const std::lock_guard lock(limit_mutex_);
+  const int base = base_threads_ - (submitter_busy_ && base_threads_ >= 2 ? 1 : 0);
+  gate_.set_limit(std::min(base + stuck_.load(std::memory_order_relaxed), max_threads_));
+}
+
+bool Executor::anything_queued(int shape) const {
+  if (open_[shape].count.load(std::memory_order_relaxed) > 0 || submitted_[shape].size() > 0) return true;
+  const int count = worker_count_.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) {
+    if (workers_[i]->ring(shape).size() > 0) return true;
+  }
+  return false;
+}
+
+bool Executor::work_visible(const Core* held) const {
+  for (int shape = 0; shape < 2; ++shape) {
+    const CoreType type = core_type_of(shape);
+    if ((cores_.any_free(type) || (held != nullptr && held->type() == type)) && anything_queued(shape)) return true;
+  }
+  return false;
+}
+
+bool Executor::active() const {
+  for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
+    if (anything_queued(shape)) return true;
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // queues before counts: see Worker::search
+  return gate_.counts().busy() > 0;
+}
+
+void Executor::discard_queued() {
+  graph::RecordRef dropped[64];
+  const int count = worker_count_.load(std::memory_order_acquire);
+  for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
+    while (submitted_[shape].take(dropped, 64, 1) > 0) {
+    }
+    for (int i = 0; i < count; ++i) {
+      while (workers_[i]->ring(shape).take(dropped, 64, 1) > 0) {
+      }
+    }
+  }
+}
+
+std::uint64_t Executor::completed() const {
+  std::uint64_t total = 0;
+  const int count = worker_count_.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) total += workers_[i]->completed();
+  return total;
+}
+
+void Executor::monitor() {
+  std::unique_lock lock(monitor_mutex_);
+  while (!stopping_.load(std::memory_order_acquire)) {
+    if (!run_active_) {
+      monitor_sleeps_ = true;
+      monitor_wakeup_.wait(lock);
+      monitor_sleeps_ = false;
+      continue;
+    }
+    monitor_wakeup_.wait_for(lock, kMonitorTick);
+    if (run_active_) tick();
+  }
+}
+
+// Under monitor_mutex_.
+void Executor::tick() {
+  int running = 0, stuck = 0;
+  std::uint64_t sequences = 0;
+  const int count = worker_count_.load(std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    Worker& worker = *workers_[i];
+    const std::uint32_t sequence = worker.kernel_sequence();
+    running += sequence & 1;
+    worker.stuck = (sequence & 1) != 0 && sequence == worker.seen_sequence;
+    worker.seen_sequence = sequence;
+    stuck += worker.stuck;
+    sequences += sequence;
+  }
+  if (stuck != stuck_.load(std::memory_order_relaxed)) {
+    stuck_.store(stuck, std::memory_order_relaxed);
+    refresh_limit();
+  }
+  for (;;) {
+    const WorkerGate::Counts counts = gate_.counts();
+    if (counts.awake() >= counts.limit || !work_visible(nullptr)) break;
+    if (gate_.wake_one(false)) continue;
+    if (worker_count_.load(std::memory_order_relaxed) >= max_threads_) break;
+    add_worker();
+  }
+  notify_if_awaited(kAnySlot);
+  watch_progress(running, sequences);
+}
+
+// The run fails if kernels run, but none has returned for longer than the limit.
+void Executor::watch_progress(int running, std::uint64_t sequences) {
+  const auto now = Clock::now();
+  if (sequences != last_sequences_ || running == 0) {
+    last_sequences_ = sequences;
+    last_progress_ = now;
+    return;
+  }
+  if (now - last_progress_ < scheduler_timeout_ || latch_->raised()) return;
+  for (int i = 0; i < worker_count_.load(std::memory_order_relaxed); ++i) {
+    const Worker& worker = *workers_[i];
+    if (!worker.stuck) continue;
+    const PTO2TaskId task{worker.running().task.load(std::memory_order_relaxed)};
+    latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
+                  "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d (%d kernels run)",
+                  static_cast<long long>(scheduler_timeout_.count()), worker.running().kernel.load(std::memory_order_relaxed),
+                  task.local(), task.ring(), worker.running().block.load(std::memory_order_relaxed),
+                  worker.running().core.load(std::memory_order_relaxed), running);
+    break;
+  }
+  notify_submitter();
+}
+
+}  // namespace simpler::executor

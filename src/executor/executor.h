@@ -1,0 +1,159 @@
+// Executor: runs the ready tasks of one graph at a time on simulated cores, with as many threads as the host can use.
+//
+// What      Workers take ready blocks, run kernels, complete tasks and go on with a task that this made ready. There is no
+//           scheduler thread. A monitor looks once a millisecond, while a run is on: if kernels sit in the way of ready
+//           work, because they wait for other kernels, it lets more workers in, up to the number of modelled cores.
+// Threads   `threads` workers from the start, more on demand, all parked when there is nothing to do. The submitter is the
+//           caller of begin_run; push, wait_for and end_run are its calls. While it is busy, one of two or more workers
+//           stays parked, so that submitter and workers together use the host's CPUs.
+// Lifetime  Graph, latch and kernels are borrowed from begin_run until end_run returns.
+// Fork      Threads do not survive a fork: in a child, an inherited Executor may only be destroyed, which frees nothing.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "executor/arch_profile.h"
+#include "executor/core_pool.h"
+#include "executor/work_ring.h"
+#include "executor/worker_gate.h"
+#include "graph/error_latch.h"
+#include "graph/graph.h"
+
+namespace simpler::executor {
+
+using KernelFunction = void (*)(std::int64_t* args);
+
+// The kernels of a callable by func id; nullptr where there is none.
+struct KernelTable {
+  static constexpr int kMaxKernels = 1024;
+  KernelFunction functions[kMaxKernels] = {};
+};
+
+class Worker;
+
+class Executor {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::uint32_t kAnySlot = 0xFFFFFFFE;  // wait_for: idleness, failure and the monitor wake the submitter
+
+  Executor(int clusters, int threads);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  int clusters() const { return cores_.clusters(); }
+  int threads() const { return base_threads_; }
+
+  // Prepares for graphs of up to `tasks` live tasks. Between runs. False if the system refuses memory.
+  bool reserve(std::uint32_t tasks);
+
+  void begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const KernelTable& kernels);
+  // Returns when no worker touches the run's graph or code any more.
+  void end_run();
+
+  // Submitter: a task whose producers are all complete.
+  void push(graph::RecordRef record);
+
+  // Submitter: sleeps until the slot's task has completed, the latch was raised, the workers ran out of work, a
+  // millisecond went by, or, at the latest, `deadline`. The caller looks again for what it needs.
+  template <typename Done>
+  void wait_for(std::uint32_t slot, Clock::time_point deadline, Done done);
+  // Wakes the submitter out of wait_for.
+  void notify_submitter();
+
+  // Whether any task of the run is ready or running.
+  bool active() const;
+  // Tasks completed by workers, ever. A measure of progress.
+  std::uint64_t completed() const;
+
+ private:
+  friend class Worker;
+  static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
+  static constexpr std::chrono::milliseconds kMonitorTick{1};
+  static constexpr std::uint32_t kBusyStreak = 64;  // submissions without a wait after which the submitter counts as busy
+
+  Worker& add_worker();
+  void set_submitter_busy(bool busy);
+  void submitter_waits();
+  void refresh_limit();
+  void monitor();
+  void tick();
+  void watch_progress(int running, std::uint64_t sequences);
+  // Whether a worker that holds `held` (or no core) could take something.
+  bool work_visible(const Core* held) const;
+  bool anything_queued(int shape) const;
+  void discard_queued();
+  // Wakes the submitter if it waits for this slot, or, with kAnySlot, for anything.
+  void notify_if_awaited(std::uint32_t slot) {
+    const std::uint32_t awaited = awaited_slot_.load(std::memory_order_seq_cst);  // pairs with the store in wait_for
+    if (awaited == slot || (slot == kAnySlot && awaited != kNoSlot)) notify_submitter();
+  }
+
+  CorePool cores_;
+  const int base_threads_;
+  const int max_threads_;
+  const int owner_pid_;
+  WorkerGate gate_;
+
+  // Of the current run; written by begin_run and end_run.
+  graph::Graph* graph_ = nullptr;
+  graph::ErrorLatch* latch_ = nullptr;
+  const KernelTable* kernels_ = nullptr;
+
+  // Submitter.
+  WorkRing submitted_[graph::kQueuedShapes];
+  std::uint32_t streak_ = 0;
+  bool submitter_busy_ = false;
+  std::mutex submitter_mutex_;
+  std::condition_variable submitter_wakeup_;
+  bool submitter_called_ = false;
+  alignas(64) std::atomic<std::uint32_t> awaited_slot_{kNoSlot};  // read after each completion
+
+  // Tasks of several blocks that still have unclaimed ones.
+  struct OpenTasks {
+    std::mutex mutex;
+    graph::RecordRef first = graph::kNoRecord;
+    std::atomic<std::uint32_t> count{0};
+  };
+  OpenTasks open_[graph::kQueuedShapes];
+
+  // Workers: appended by the constructor and the monitor, read by all up to worker_count_.
+  std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
+  std::atomic<int> worker_count_{0};
+  std::uint32_t ring_capacity_ = 64;
+  std::atomic<bool> stopping_{false};
+
+  // Monitor.
+  std::mutex monitor_mutex_;
+  std::condition_variable monitor_wakeup_;
+  bool run_active_ = false;
+  bool monitor_sleeps_ = false;
+  std::atomic<int> stuck_{0};
+  std::mutex limit_mutex_;
+  std::uint64_t last_sequences_ = 0;
+  Clock::time_point last_progress_;
+  std::chrono::milliseconds scheduler_timeout_;
+  std::thread monitor_thread_;
+};
+
+// The simulated core that the calling thread is running on, or nullptr. Kernels reach their tile memory through it.
+Core* current_core();
+
+template <typename Done>
+void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done done) {
+  submitter_waits();
+  awaited_slot_.store(slot, std::memory_order_seq_cst);  // completers release a slot, then read this
+  if (!done() && !latch_->raised()) {
+    std::unique_lock lock(submitter_mutex_);
+    submitter_wakeup_.wait_until(lock, deadline, [this] { return submitter_called_; });
+    submitter_called_ = false;
+  }
+  awaited_slot_.store(kNoSlot, std::memory_order_relaxed);
+}
+
+}  // namespace simpler::executor

@@ -1,0 +1,309 @@
+#include "executor/worker.h"
+
+#include <exception>
+
+namespace simpler::executor {
+namespace {
+
+thread_local Core* bound_core = nullptr;
+
+CoreType core_type_of(int shape) { return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV; }
+int lane_of(int shape) { return shape == static_cast<int>(graph::Shape::kAic) ? 0 : 1; }
+
+// Whether the condition that guards a task holds; integers of any width are compared signed.
+bool holds(const graph::Predicate& predicate) {
+  std::int64_t value = 0;
+  switch (predicate.width) {
+    case 1: value = *static_cast<const std::int8_t*>(predicate.address); break;
+    case 2: value = *static_cast<const std::int16_t*>(predicate.address); break;
+    case 4: value = *static_cast<const std::int32_t*>(predicate.address); break;
+    default: value = *static_cast<const std::int64_t*>(predicate.address); break;
+  }
+  switch (predicate.op) {
+    case PredicateOp::EQ: return value == predicate.target;
+    case PredicateOp::NE: return value != predicate.target;
+    case PredicateOp::GT: return value > predicate.target;
+    case PredicateOp::LT: return value < predicate.target;
+    case PredicateOp::GE: return value >= predicate.target;
+    case PredicateOp::LE: return value <= predicate.target;
+    case PredicateOp::NONE: break;
+  }
+  return true;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+Core* current_core() { return bound_core; }
+
+Worker::Worker(Executor& executor, int index, std::uint32_t ring_capacity) : executor_(executor), index_(index) {
+  for (WorkRing& ring : rings_) ring.configure(ring_capacity);
+}
+
+void Worker::start() {
+  executor_.gate_.start();
+  thread_ = std::thread([this] { run(); });
+}
+
+void Worker::run() {
+  WorkerGate& gate = executor_.gate_;
+  bool searching = true;  // counted by start()
+  auto since = Executor::Clock::now();
+  while (!executor_.stopping_.load(std::memory_order_acquire)) {
+    Work work;
+    if (searching) {
+      if (search(since, &work)) {
+        searching = false;
+        execute(work);
+      } else {
+        since = Executor::Clock::now();
+      }
+      continue;
+    }
+    if (gate.surplus()) {
+      if (next_ != graph::kNoRecord) {  // what is in hand becomes everybody's
+        rings_[static_cast<int>(executor_.graph_->task(next_).shape)].push(next_);
+        next_ = graph::kNoRecord;
+      }
+      drop_core();
+      searching = gate.sleep_if_surplus(bed_);
+      since = Executor::Clock::now();
+      if (searching) continue;
+    }
+    work.record = next_;
+    next_ = graph::kNoRecord;
+    if (work.record != graph::kNoRecord || take_work(&work)) {
+      execute(work);
+    } else {
+      gate.begin_search();
+      searching = true;
+      since = Executor::Clock::now();
+    }
+  }
+  drop_core();
+}
+
+// True with work in hand, and busy; false after a sleep.
+bool Worker::search(Executor::Clock::time_point since, Work* work) {
+  WorkerGate& gate = executor_.gate_;
+  for (;;) {
+    if (!gate.surplus() && executor_.work_visible(core_)) {
+      // Busy before taking: so "nothing is queued and nobody is busy" means that nothing runs.
+      const bool last = gate.end_search();
+      if (take_work(work)) {
+        if (last && executor_.work_visible(nullptr)) gate.announce();
+        return true;
+      }
+      gate.begin_search();
+    }
+    if (executor_.stopping_.load(std::memory_order_acquire)) return false;
+    if (Executor::Clock::now() - since >= kSearchTime || gate.surplus()) break;
+    relax();
+  }
+  drop_core();
+  executor_.notify_if_awaited(Executor::kAnySlot);
+  gate.fall_asleep(bed_, [this] {
+    return executor_.stopping_.load(std::memory_order_relaxed) || executor_.work_visible(nullptr);
+  });
+  return false;
+}
+
+// The shape of the held core comes first: changing cores costs a lock.
+bool Worker::take_work(Work* work) {
+  const int first = core_ != nullptr && core_->type() == CoreType::AIC ? 0 : 1;
+  return take_from_rings(first, work) || take_from_rings(1 - first, work);
+}
+
+bool Worker::take_from_rings(int shape, Work* work) {
+  if (executor_.open_[shape].count.load(std::memory_order_relaxed) > 0) {
+    if (!hold_core(shape)) return false;
+    if (join_open_task(shape, work)) return true;
+  }
+  const auto take = [&](WorkRing& ring, std::uint32_t most, std::uint32_t share) {
+    if (ring.size() == 0 || !hold_core(shape)) return false;
+    graph::RecordRef batch[kBatch];
+    const std::uint32_t count = ring.take(batch, most, share);
+    if (count == 0) return false;
+    work->record = batch[0];
+    for (std::uint32_t k = 1; k < count; ++k) rings_[shape].push(batch[k]);
+    return true;
+  };
+  if (take(rings_[shape], 1, 1)) return true;
+  const std::uint32_t share = 2 * static_cast<std::uint32_t>(executor_.base_threads_);
+  if (take(executor_.submitted_[shape], kBatch, share)) return true;
+  const int workers = executor_.worker_count_.load(std::memory_order_acquire);
+  for (int i = 1; i < workers; ++i) {  // each worker starts with its neighbour
+    if (take(executor_.workers_[(index_ + i) % workers]->rings_[shape], kBatch, share)) return true;
+  }
+  return false;
+}
+
+// Makes core_ a core of the type that the shape needs.
+bool Worker::hold_core(int shape) {
+  const CoreType type = core_type_of(shape);
+  if (core_ != nullptr && core_->type() == type) return true;
+  Core* core = executor_.cores_.acquire(type);
+  if (core == nullptr) return false;
+  drop_core();
+  core_ = core;
+  bound_core = core;
+  return true;
+}
+
+void Worker::drop_core() {
+  if (core_ == nullptr) return;
+  executor_.cores_.release(core_);
+  core_ = nullptr;
+  bound_core = nullptr;
+  executor_.gate_.announce();  // somebody may wait for a core of this type
+}
+
+void Worker::execute(Work work) {
+  graph::Task& task = executor_.graph_->task(work.record);
+  if (work.block >= 0) {
+    core_->load(task);
+    run_blocks(task, work.record, work.block);
+    return;
+  }
+  if (executor_.latch_->raised()) return;  // the run has failed: what did not start never will
+  if (task.has_predicate && !holds(*task.predicate())) {
+    complete(work.record);
+    return;
+  }
+  if (!hold_core(static_cast<int>(task.shape))) {
+    rings_[static_cast<int>(task.shape)].push(work.record);  // whoever frees a core of that type looks here
+    return;
+  }
+  core_->load(task);
+  if (task.block_count == 1) {
+    run_block(task, 0);
+    if (!executor_.latch_->raised()) complete(work.record);
+  } else {
+    run_blocks(task, work.record, open_task(task, work.record));
+  }
+}
+
+// Lets other workers join the task; claims a block for the caller.
+std::int32_t Worker::open_task(graph::Task& task, graph::RecordRef record) {
+  Executor::OpenTasks& open = executor_.open_[static_cast<int>(task.shape)];
+  std::int32_t block;
+  {
+    const std::lock_guard lock(open.mutex);
+    block = task.next_block.fetch_add(1, std::memory_order_relaxed);
+    task.next_open = open.first;
+    open.first = record;
+    open.count.fetch_add(1, std::memory_order_relaxed);
+  }
+  executor_.gate_.announce();
+  return block;
+}
+
+// Joins the first open task that has an unclaimed block, and claims that. Open tasks are alive: see run_blocks.
+bool Worker::join_open_task(int shape, Work* work) {
+  Executor::OpenTasks& open = executor_.open_[shape];
+  const std::lock_guard lock(open.mutex);
+  while (open.first != graph::kNoRecord) {
+    graph::Task& task = executor_.graph_->task(open.first);
+    *work = {open.first, task.next_block.fetch_add(1, std::memory_order_relaxed)};
+    if (work->block < task.block_count) return true;
+    open.first = task.next_open;
+    open.count.fetch_sub(1, std::memory_order_relaxed);
+  }
+  *work = {};
+  return false;
+}
+
+void Worker::close_task(graph::Task& task, graph::RecordRef record) {
+  Executor::OpenTasks& open = executor_.open_[static_cast<int>(task.shape)];
+  const std::lock_guard lock(open.mutex);
+  for (graph::RecordRef* link = &open.first; *link != graph::kNoRecord; link = &executor_.graph_->task(*link).next_open) {
+    if (*link != record) continue;
+    *link = task.next_open;
+    open.count.fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+}
+
+// Runs the block that the caller claimed, and further ones until all are claimed, then reports how many it ran. It reports
+// only after it has made sure that the task is not open any more: so while a task is open, or a worker still claims from
+// it, some block is unreported and the task cannot complete, let alone be reused.
+void Worker::run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t block) {
+  std::int32_t finished = 0;
+  for (; block < task.block_count; block = task.next_block.fetch_add(1, std::memory_order_relaxed)) {
+    if (!executor_.latch_->raised()) run_block(task, block);
+    ++finished;
+  }
+  close_task(task, record);
+  const bool last = task.blocks_left.fetch_sub(finished, std::memory_order_acq_rel) == finished;
+  if (last && !executor_.latch_->raised()) complete(record);
+}
+
+void Worker::run_block(graph::Task& task, std::int32_t block) {
+  const int kernel = task.kernels[lane_of(static_cast<int>(task.shape))];
+  core_->begin_block(block);
+  running_.task.store(task.id.raw, std::memory_order_relaxed);
+  running_.kernel.store(kernel, std::memory_order_relaxed);
+  running_.core.store(core_->index(), std::memory_order_relaxed);
+  running_.block.store(block, std::memory_order_relaxed);
+  const std::uint32_t sequence = kernel_sequence_.load(std::memory_order_relaxed);
+  kernel_sequence_.store(sequence + 1, std::memory_order_relaxed);
+  try {
+    executor_.kernels_->functions[kernel](core_->args());
+  } catch (const std::exception& error) {
+    fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, error.what());
+  } catch (...) {
+    fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, "an exception that is no std::exception");
+  }
+  kernel_sequence_.store(sequence + 2, std::memory_order_relaxed);
+  DeferredCompletionSlab& slab = core_->slab();
+  if (slab.count != 0 || slab.error_code != 0) {
+    slab.count = 0;
+    slab.error_code = 0;
+    fail_run(abi::ErrorCode::ASYNC_REGISTRATION_FAILED, task, block,
+             "it registered a completion condition; deferred completion is not available in this version");
+  }
+}
+
+void Worker::fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what) {
+  executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s", running_.kernel.load(std::memory_order_relaxed),
+                          task.id.local(), task.id.ring(), block, core_->index(), what);
+  executor_.notify_submitter();
+}
+
+// Completes the task, and the dummies and skipped tasks that this makes ready; keeps one ready task in hand and puts the
+// others into the own rings.
+void Worker::complete(graph::RecordRef record) {
+  graph::Graph& graph = *executor_.graph_;
+  graph::RecordRef inline_tasks = record;  // linked by next_open
+  graph.task(record).next_open = graph::kNoRecord;
+  std::uint32_t pushed = 0;
+  while (inline_tasks != graph::kNoRecord) {
+    graph::Task& task = graph.task(inline_tasks);
+    inline_tasks = task.next_open;
+    const std::uint32_t slot = task.slot;
+    graph.complete(task, [&](graph::RecordRef consumer) {
+      graph::Task& woken = graph.task(consumer);
+      if (woken.shape == graph::Shape::kDummy) {
+        woken.next_open = inline_tasks;
+        inline_tasks = consumer;
+      } else if (next_ == graph::kNoRecord) {
+        next_ = consumer;
+      } else {
+        rings_[static_cast<int>(woken.shape)].push(consumer);
+        ++pushed;
+      }
+    });
+    completed_.store(completed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    executor_.notify_if_awaited(slot);
+  }
+  if (pushed > 0) executor_.gate_.announce();
+}
+
+}  // namespace simpler::executor

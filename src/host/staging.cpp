@@ -1,0 +1,69 @@
+#include "host/staging.h"
+
+namespace simpler::host {
+namespace {
+
+constexpr std::uint64_t kSliceAlignment = 1024;
+
+Status copy_failure(const driver::Driver& driver, const char* direction, std::size_t index, int code) {
+  return fail(ErrorKind::kDevice,
+              format("copy of entry tensor %zu %s the device: %s (code %d)", index, direction, driver.recent_error(driver.self), code));
+}
+
+}  // namespace
+
+Staging::Slice& Staging::slice_for(const PTOBufferHandle& buffer) {
+  for (Slice& slice : slices_) {
+    if (slice.host == buffer.addr && slice.bytes == buffer.size) return slice;
+  }
+  std::uint64_t offset = 0;
+  if (!slices_.empty()) offset = (slices_.back().device + slices_.back().bytes + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
+  slices_.push_back({buffer.addr, buffer.size, offset, false, false});
+  return slices_.back();
+}
+
+Status Staging::upload(const driver::Driver& driver, const ChipStorageTaskArgs& args, const abi::ChipCallable& callable,
+                       std::vector<ChipTensor>* tensors) {
+  slices_.clear();
+  tensors->assign(args.tensor_data(), args.tensor_data() + args.tensor_count());
+  std::vector<std::size_t> slice_of(tensors->size(), SIZE_MAX);
+  for (std::size_t i = 0; i < tensors->size(); ++i) {
+    ChipTensor& tensor = (*tensors)[i];
+    tensor.owner_task_id = PTO2TaskId::invalid();
+    if (tensor.is_device_memory()) continue;
+    if (tensor.buffer.size == 0 || tensor.numel() == 0) {
+      tensor.buffer.addr = 0;
+      continue;
+    }
+    const auto direction = static_cast<int>(i) < callable.sig_count ? static_cast<abi::Direction>(callable.signature[i]) : abi::Direction::kInOut;
+    Slice& slice = slice_for(tensor.buffer);
+    slice.upload = slice.upload || direction != abi::Direction::kOut;
+    slice.back = slice.back || direction != abi::Direction::kIn;
+    slice_of[i] = static_cast<std::size_t>(&slice - slices_.data());
+  }
+  if (slices_.empty()) return Status();
+  if (Status status = block_.grow(driver, slices_.back().device + slices_.back().bytes); !status.ok()) return status;
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    Slice& slice = slices_[i];
+    slice.device += block_.address();
+    if (!slice.upload) continue;
+    const int code = driver.copy_to_device(driver.self, slice.device, reinterpret_cast<const void*>(slice.host), slice.bytes);
+    if (code != driver::kOk) return copy_failure(driver, "to", i, code);
+  }
+  for (std::size_t i = 0; i < tensors->size(); ++i) {
+    if (slice_of[i] != SIZE_MAX) (*tensors)[i].buffer.addr = slices_[slice_of[i]].device;
+  }
+  return Status();
+}
+
+Status Staging::copy_back(const driver::Driver& driver) const {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const Slice& slice = slices_[i];
+    if (!slice.back) continue;
+    const int code = driver.copy_from_device(driver.self, reinterpret_cast<void*>(slice.host), slice.device, slice.bytes);
+    if (code != driver::kOk) return copy_failure(driver, "from", i, code);
+  }
+  return Status();
+}
+
+}  // namespace simpler::host

@@ -1,0 +1,38 @@
+// Staging: the device copies of one run's entry tensors.
+//
+// What      Each host tensor gets a slice of a retained block, on a 1024-byte boundary; device tensors pass through and
+//           empty ones get address 0. The callable's signature decides what moves: OUT is not uploaded, IN is not copied
+//           back, everything else is both. Two arguments that name the same memory share one slice, so that the runtime
+//           sees that they are the same.
+// Lifetime  The block only grows; one run uses it at a time. Host memory is borrowed until copy_back returns.
+#pragma once
+#include <vector>
+
+#include "abi/chip_callable.h"
+#include "host/device_block.h"
+#include "task_args.h"
+
+namespace simpler::host {
+
+class Staging {
+ public:
+  // *tensors receives the arguments with device addresses.
+  Status upload(const driver::Driver& driver, const ChipStorageTaskArgs& args, const abi::ChipCallable& callable,
+                std::vector<ChipTensor>* tensors);
+  Status copy_back(const driver::Driver& driver) const;
+
+ private:
+  struct Slice {
+    std::uint64_t host;
+    std::uint64_t bytes;
+    std::uint64_t device;  // offset in the block, then address
+    bool upload;
+    bool back;
+  };
+  Slice& slice_for(const PTOBufferHandle& buffer);
+
+  DeviceBlock block_;
+  std::vector<Slice> slices_;
+};
+
+}  // namespace simpler::host

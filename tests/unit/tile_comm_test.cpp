@@ -1,0 +1,120 @@
+// Signals and one-sided copies.
+#include "unit/support/tile_support.h"
+
+#include <pto/comm/pto_comm_inst.hpp>
+
+using namespace tile_test;
+
+class TileComm : public TileTest {};
+
+TEST_F(TileComm, WaitsForEveryElementOfAGrid) {
+  alignas(64) int32_t grid[2 * 3] = {};
+  std::atomic<bool> released{false};
+  std::thread waiter([&] {
+    comm::Signal2D<2, 3> all(grid);
+    comm::TWAIT(all, 5, comm::WaitCmp::GE);
+    released = true;
+  });
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_FALSE(released);
+    comm::Signal one(&grid[i]);
+    comm::TNOTIFY(one, 2, comm::NotifyOp::Set);
+    comm::TNOTIFY(one, 3, comm::NotifyOp::AtomicAdd);
+  }
+  waiter.join();
+  EXPECT_TRUE(released);
+}
+TEST_F(TileComm, ComparesInSixWays) {
+  int32_t word = -3;
+  comm::Signal signal(&word);
+  const struct {
+    comm::WaitCmp compare;
+    bool below, equal, above;
+  } rows[] = {{comm::WaitCmp::EQ, false, true, false}, {comm::WaitCmp::NE, true, false, true},
+              {comm::WaitCmp::GT, false, false, true}, {comm::WaitCmp::GE, false, true, true},
+              {comm::WaitCmp::LT, true, false, false}, {comm::WaitCmp::LE, true, true, false}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(comm::TTEST(signal, -2, row.compare), row.below);
+    EXPECT_EQ(comm::TTEST(signal, -3, row.compare), row.equal);
+    EXPECT_EQ(comm::TTEST(signal, -4, row.compare), row.above);
+  }
+  EXPECT_NE(failure_of([&] { comm::TTEST(signal, 0, static_cast<comm::WaitCmp>(9)); }).find("comparison 9"),
+            std::string::npos);
+}
+TEST_F(TileComm, LosesNoConcurrentNotification) {
+  alignas(64) int32_t word = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      comm::Signal signal(&word);
+      for (int i = 0; i < 2000; ++i) comm::TNOTIFY(signal, i % 2 == 0 ? 3 : -1, comm::NotifyOp::AtomicAdd);
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(word, 4 * 2000);
+}
+
+namespace {
+template <class T, class SrcStride, class DstStride>
+void check_copy(Random& random, const int64_t (&shape)[5], const int64_t (&from)[5], const int64_t (&to)[5], bool add) {
+  using Any = Shape<>;
+  std::vector<T> src = random.values<T>(4000), dst = random.values<T>(4000), want = dst;
+  const Any extent(shape[0], shape[1], shape[2], shape[3], shape[4]);
+  GlobalTensor<T, Any, SrcStride> source(src.data(), extent, SrcStride(from[0], from[1], from[2], from[3], from[4]));
+  GlobalTensor<T, Any, DstStride> target(dst.data(), extent, DstStride(to[0], to[1], to[2], to[3], to[4]));
+  for (int a = 0; a < shape[0]; ++a)
+    for (int b = 0; b < shape[1]; ++b)
+      for (int c = 0; c < shape[2]; ++c)
+        for (int d = 0; d < shape[3]; ++d)
+          for (int e = 0; e < shape[4]; ++e) {
+            T& place = want[a * to[0] + b * to[1] + c * to[2] + d * to[3] + e * to[4]];
+            const T value = src[a * from[0] + b * from[1] + c * from[2] + d * from[3] + e * from[4]];
+            place = add ? encode<T>(static_cast<float>(decode(place)) + static_cast<float>(decode(value))) : value;
+          }
+  RowTile<T, 1, 32> stage(1, 32), second(1, 32);
+  if (add)
+    comm::TPUT<AtomicType::AtomicAdd>(target, source, stage);
+  else if (shape[0] == 1)
+    comm::TGET(target, source, stage);
+  else
+    comm::TPUT(target, source, stage, second);
+  for (size_t i = 0; i < want.size(); ++i) ASSERT_TRUE(same_value(dst[i], want[i])) << i;
+}
+}  // namespace
+
+TEST_F(TileComm, CopiesFiveDimensions) {
+  Random random(1);
+  for (bool add : {false, true}) {
+    check_copy<float, Stride<>, Stride<>>(random, {2, 2, 3, 4, 8}, {1000, 400, 110, 24, 2}, {800, 390, 100, 17, 1},
+                                          add);
+    check_copy<::half, Stride<>, Stride<-1, -1, -1, -1, 1>>(random, {1, 1, 2, 5, 40}, {0, 0, 500, 80, 1},
+                                                            {0, 0, 400, 64, 1}, add);
+  }
+}
+TEST_F(TileComm, CompletesAsynchronousCopiesAtOnce) {
+  float src[8] = {1, 2, 3, 4, 5, 6, 7, 8}, dst[8] = {}, back[8] = {};
+  using Global = GlobalTensor<float, Shape<1, 1, 1, 1, 8>, Stride<8, 8, 8, 8, 1>>;
+  Global s(src), d(dst), b(back);
+  comm::AsyncSession session;
+  EXPECT_TRUE(comm::TPUT_ASYNC(d, s, session).Wait(session));
+  EXPECT_TRUE(comm::TGET_ASYNC(b, d, session).Test(session));
+  EXPECT_EQ(back[7], 8.0f);
+  PrefetchAsyncContext context(src);
+  EXPECT_TRUE(TPREFETCH_ASYNC(s, context).Wait(context.session));
+}
+TEST_F(TileComm, RefusesNullAddresses) {
+  comm::Signal nowhere;
+  EXPECT_NE(
+      failure_of([&] { comm::TNOTIFY(nowhere, 1, comm::NotifyOp::Set); }).find("TNOTIFY: the global tensor has a null"),
+      std::string::npos);
+  EXPECT_NE(failure_of([&] { comm::TWAIT(nowhere, 1, comm::WaitCmp::EQ); }).find("TWAIT"), std::string::npos);
+}
+TEST(TileStandAlone, GivesUpAWaitWithTheSignalsValue) {
+  EXPECT_DEATH(
+      {
+        setenv("PTO_CPU_SIM_TWAIT_MAX_SPINS", "3", 1);
+        int32_t word = 41;
+        comm::Signal signal(&word);
+        comm::TWAIT(signal, 42, comm::WaitCmp::EQ);
+      },
+      "TWAIT: a signal is still 41 after 3 polls; compared with 42");
+}
