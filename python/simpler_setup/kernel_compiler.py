@@ -42,6 +42,10 @@ _SIM_KERNEL = (
 ).split()
 _GCC_KERNEL = ["-fpermissive", "-fno-gnu-unique"]
 _ORCHESTRATION = "-shared -fPIC -O2 -std=c++17 -pthread".split()
+# Task arguments hold the addresses of tensors. A tensor that leaves its block before the submit call is a common slip;
+# without reuse of stack slots it still names the right memory, as it does under the compilers that users came from.
+_GCC_ORCHESTRATION = ["-fno-gnu-unique", "-fstack-reuse=none"]
+_CLANG_ORCHESTRATION = ["-Xclang", "-disable-lifetime-markers"]
 _BUILD_ID = "-Wl,--build-id=sha1"  # the runtime recognises an orchestration that it already loaded by this id
 
 _VENDOR_ARCH = {"a2a3": "dav-c220", "a5": "dav-c310"}
@@ -227,13 +231,13 @@ class KernelCompiler:
         includes = tuple(self.get_orchestration_include_dirs(runtime_name))
         if not self.is_simulator and runtime_name != "host_build_graph":  # runs on the device's own processors
             cross = self._vendor["aarch64-g++"]
-            command = [cross, *_ORCHESTRATION, "-fno-gnu-unique", _BUILD_ID, *defines]
+            command = [cross, *_ORCHESTRATION, *_GCC_ORCHESTRATION, _BUILD_ID, *defines]
             return _Step("orchestration", tuple(command), file_identity(cross), includes)
         compiler = host_compiler()
         command = [
             *compiler.command,
             *_ORCHESTRATION,
-            *(["-fno-gnu-unique"] if compiler.is_gcc else []),
+            *(_GCC_ORCHESTRATION if compiler.is_gcc else _CLANG_ORCHESTRATION),
             _BUILD_ID,
             *defines,
             *sanitizers.compile_flags(self._sanitizers),

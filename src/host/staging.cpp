@@ -5,6 +5,15 @@ namespace {
 
 constexpr std::uint64_t kSliceAlignment = 1024;
 
+// The signature pairs with tensors only: SCALAR entries describe none.
+abi::Direction direction_of(const abi::ChipCallable& callable, int* entry) {
+  while (*entry < callable.sig_count && callable.signature[*entry] == static_cast<int>(abi::Direction::kScalar)) ++*entry;
+  return *entry < callable.sig_count ? static_cast<abi::Direction>(callable.signature[(*entry)++]) : abi::Direction::kInOut;
+}
+
+// Whether the view is all of its buffer. What a partial view leaves out must come back as it was.
+bool covers_buffer(const ChipTensor& tensor) { return tensor.is_contiguous && tensor.nbytes() == tensor.buffer.size; }
+
 Status copy_failure(const driver::Driver& driver, const char* direction, std::size_t index, int code) {
   return fail(ErrorKind::kDevice,
               format("copy of entry tensor %zu %s the device: %s (code %d)", index, direction, driver.recent_error(driver.self), code));
@@ -27,17 +36,18 @@ Status Staging::upload(const driver::Driver& driver, const ChipStorageTaskArgs& 
   slices_.clear();
   tensors->assign(args.tensor_data(), args.tensor_data() + args.tensor_count());
   std::vector<std::size_t> slice_of(tensors->size(), SIZE_MAX);
+  int entry = 0;
   for (std::size_t i = 0; i < tensors->size(); ++i) {
     ChipTensor& tensor = (*tensors)[i];
+    const abi::Direction direction = direction_of(callable, &entry);
     tensor.owner_task_id = PTO2TaskId::invalid();
     if (tensor.is_device_memory()) continue;
     if (tensor.buffer.size == 0 || tensor.numel() == 0) {
       tensor.buffer.addr = 0;
       continue;
     }
-    const auto direction = static_cast<int>(i) < callable.sig_count ? static_cast<abi::Direction>(callable.signature[i]) : abi::Direction::kInOut;
     Slice& slice = slice_for(tensor.buffer);
-    slice.upload = slice.upload || direction != abi::Direction::kOut;
+    slice.upload = slice.upload || direction != abi::Direction::kOut || !covers_buffer(tensor);
     slice.back = slice.back || direction != abi::Direction::kIn;
     slice_of[i] = static_cast<std::size_t>(&slice - slices_.data());
   }

@@ -223,7 +223,8 @@ class SceneTestCase:
             )
             with run_environment(type(self)):
                 started = time.perf_counter()
-                timing = worker.run(handle, args, config=config)
+                worker.run(handle, args, config=config)
+                timing = getattr(worker, "last_run_timing", None)
                 elapsed = (time.perf_counter() - started) * 1e6
             timings.append((getattr(timing, "host_wall_us", elapsed), getattr(timing, "device_wall_us", 0.0)))
             if golden is not None:
