@@ -1,7 +1,7 @@
 // SimplerSimHooks: what a simulated core gives to the tile library inside a kernel's shared object.
 //
-// What      A kernel that uses the tile library exports `simpler_sim_register_hooks`. The simulator calls it once, right
-//           after dlopen and before the first kernel call; the table is copied. A kernel without the symbol needs no hooks.
+// What      A kernel that uses the tile library exports `simpler_sim_register_hooks`. The simulator calls it once,
+//           right after dlopen and before the first kernel call; the table is copied. A kernel without it needs none.
 // Threads   Every hook may be called from any thread that runs a kernel, at any time while a kernel runs.
 // Version   Members are only ever added at the end. `size` is sizeof(SimplerSimHooks) of the side that filled the table:
 //           members beyond it, and null members, count as absent. Plain C, so that both sides may be of any language.
@@ -16,7 +16,7 @@ extern "C" {
 
 #define SIMPLER_SIM_HOOKS_VERSION 1u
 
-// The memories of one simulated core. Names and default sizes are in kSimplerTileMemoryBytes order below.
+// The memories of one simulated core, in the order of SIMPLER_TILE_MEMORY_BYTES_INIT.
 enum SimplerTileMemory {
   SIMPLER_TILE_MEMORY_UB = 0,           // vector tiles, bias and scaling vectors
   SIMPLER_TILE_MEMORY_L1 = 1,           // matrix tiles

@@ -242,3 +242,7 @@ inline ChipTensor make_tensor_strided(void *addr, const uint32_t shapes[], const
   }
   return tensor;
 }
+
+// Names of the older interface.
+using Tensor = ChipTensor;
+constexpr int RUNTIME_MAX_TENSOR_DIMS = MAX_TENSOR_DIMS;

@@ -76,3 +76,7 @@ class CoreTaskArgsWithDeps : private CoreTaskArgs {
   PTO2TaskId ids_[N];
   DepFlags kinds_[N];
 };
+
+// The older interface's name.
+template <std::size_t N = 16>
+using ArgWithDeps = CoreTaskArgsWithDeps<N>;

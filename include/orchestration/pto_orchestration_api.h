@@ -87,6 +87,18 @@ static inline bool rt_is_fatal() { return current_runtime()->ops->is_fatal(curre
 #define LOG_INFO(...) simpler_log(PTO2LogLevel::kInfo, __FUNCTION__, __VA_ARGS__)
 #define LOG_DEBUG(...) simpler_log(PTO2LogLevel::kDebug, __FUNCTION__, __VA_ARGS__)
 
+// The older interface's ten shades of INFO.
+#define LOG_INFO_V0(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V1(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V2(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V3(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V4(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V5(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V6(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V7(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V8(...) LOG_INFO(__VA_ARGS__)
+#define LOG_INFO_V9(...) LOG_INFO(__VA_ARGS__)
+
 [[noreturn]] inline void TaskOutputTensors::out_of_range() const {
   if (!rt_is_fatal()) {
     simpler_report_fatal(PTO2_ERROR_INVALID_ARGS, "TaskOutputTensors::get_ref", "index past the %u outputs of the task", size());

@@ -282,6 +282,7 @@ struct BasicTaskArgs {
 };
 
 using CoreTaskArgs = BasicTaskArgs<CORE_MAX_TENSOR_ARGS, CORE_MAX_SCALAR_ARGS>;
+using Arg = CoreTaskArgs;  // the older interface's name
 
 // Thrown by the API into the orchestration when it cannot go on, for instance when it uses the result of a submission
 // that a failed run refused. The runtime catches it at the entry and reports the code that ended the run.

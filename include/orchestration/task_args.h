@@ -54,3 +54,13 @@ static_assert(sizeof(ChipTaskArgs) == 33856, "the host writes these bytes, the d
 static_assert(offsetof(ChipTaskArgs, scalars_) == 32768 && offsetof(ChipTaskArgs, tensor_count_) == 33792 &&
                   offsetof(ChipTaskArgs, scalar_count_) == 33796,
               "the host writes these bytes, the device reads them");
+
+// Names of the older interface: entry arguments were descriptors of another type, converted one by one.
+using ContinuousTensor = ChipTensor;
+constexpr int CONTINUOUS_TENSOR_MAX_DIMS = MAX_TENSOR_DIMS;
+inline ChipTensor from_tensor_arg(const ContinuousTensor &argument, bool manual_dep = false, int32_t version = 0) {
+  ChipTensor tensor = argument;
+  tensor.manual_dep = manual_dep;
+  tensor.version = version;
+  return tensor;
+}

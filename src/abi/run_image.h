@@ -41,7 +41,7 @@ static_assert(sizeof(RegisterCallableArgs) == 152 && offsetof(RegisterCallableAr
 struct RunResult {
   static constexpr std::int32_t kTooFewArguments = -1;
   std::int32_t code;
-  std::uint32_t pad;
+  std::uint32_t abandoned;  // a kernel did not return: the device must not be used again, nor its memory freed
   std::uint64_t wall_ns;  // from the orchestration's entry to the last task's end
   char text[kResultTextBytes];  // the cause; "" on success
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "executor/crash_guard.h"
 #include "executor/worker.h"
 
 namespace simpler::executor {
@@ -79,37 +80,44 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   latch_ = &latch;
   kernels_ = &kernels;
   streak_ = 0;
+  CrashGuard::install();
   const std::lock_guard lock(monitor_mutex_);
   run_active_ = true;
   last_progress_ = Clock::now();
   if (monitor_sleeps_) monitor_wakeup_.notify_all();
 }
 
-void Executor::end_run() {
+bool Executor::end_run() {
   submitter_waits();
+  bool quiet = true;
   if (latch_->raised()) {
     // Running kernels finish, everything else is dropped.
-    const auto quiet = [this] {
+    const auto is_quiet = [this] {
       discard_queued();
       return !active();
     };
-    while (!quiet()) {
+    const bool timed_out = latch_->ready() && latch_->code() == static_cast<int>(abi::ErrorCode::SCHEDULER_TIMEOUT);
+    const auto deadline = Clock::now() + (timed_out ? kGraceAfterTimeout : scheduler_timeout_);
+    while (!(quiet = is_quiet()) && Clock::now() < deadline) {
       awaited_slot_.store(kAnySlot, std::memory_order_seq_cst);
-      if (quiet()) break;
+      if ((quiet = is_quiet())) break;
       std::unique_lock lock(submitter_mutex_);
-      submitter_wakeup_.wait(lock, [this] { return submitter_called_; });
+      submitter_wakeup_.wait_until(lock, deadline, [this] { return submitter_called_; });
       submitter_called_ = false;
     }
     awaited_slot_.store(kNoSlot, std::memory_order_relaxed);
-    for (OpenTasks& open : open_) {
-      open.first = graph::kNoRecord;
-      open.count.store(0, std::memory_order_relaxed);
+    if (quiet) {
+      for (OpenTasks& open : open_) {
+        open.first = graph::kNoRecord;
+        open.count.store(0, std::memory_order_relaxed);
+      }
     }
   }
   const std::lock_guard lock(monitor_mutex_);
   run_active_ = false;
   stuck_.store(0, std::memory_order_relaxed);
   refresh_limit();
+  return quiet;
 }
 
 void Executor::push(graph::RecordRef record) {
@@ -156,7 +164,8 @@ bool Executor::anything_queued(int shape) const {
   return false;
 }
 
-bool Executor::work_visible(const Core* held) const {
+bool Executor::work_visible(const Core* held) {
+  if (deferred_.count() > 0 && deferred_.any_due()) return true;
   for (int shape = 0; shape < 2; ++shape) {
     const CoreType type = core_type_of(shape);
     if ((cores_.any_free(type) || (held != nullptr && held->type() == type)) && anything_queued(shape)) return true;
@@ -168,11 +177,13 @@ bool Executor::active() const {
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
     if (anything_queued(shape)) return true;
   }
+  if (deferred_.count() > 0) return true;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // queues before counts: see Worker::search
   return gate_.counts().busy() > 0;
 }
 
 void Executor::discard_queued() {
+  deferred_.clear();
   graph::RecordRef dropped[64];
   const int count = worker_count_.load(std::memory_order_acquire);
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
@@ -232,30 +243,41 @@ void Executor::tick() {
     add_worker();
   }
   notify_if_awaited(kAnySlot);
-  watch_progress(running, sequences);
+  watch_progress(running, sequences + completed());
 }
 
-// The run fails if kernels run, but none has returned for longer than the limit.
-void Executor::watch_progress(int running, std::uint64_t sequences) {
+// The run fails if tasks wait for something, but no block has ended and no task has completed for longer than the limit.
+void Executor::watch_progress(int running, std::uint64_t progress) {
   const auto now = Clock::now();
-  if (sequences != last_sequences_ || running == 0) {
-    last_sequences_ = sequences;
+  if (progress != last_progress_count_ || (running == 0 && deferred_.count() == 0)) {
+    last_progress_count_ = progress;
     last_progress_ = now;
     return;
   }
   if (now - last_progress_ < scheduler_timeout_ || latch_->raised()) return;
+  raise_timeout(running);
+  notify_submitter();
+}
+
+void Executor::raise_timeout(int running) {
+  const long long limit = static_cast<long long>(scheduler_timeout_.count());
+  if (running == 0) {
+    latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
+                  "nothing happened for %lld ms: %u tasks wait for completion conditions that nobody fulfils (sub_class=S4:dependency-deadlock)",
+                  limit, deferred_.count());
+    return;
+  }
   for (int i = 0; i < worker_count_.load(std::memory_order_relaxed); ++i) {
     const Worker& worker = *workers_[i];
     if (!worker.stuck) continue;
     const PTO2TaskId task{worker.running().task.load(std::memory_order_relaxed)};
     latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
-                  "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d (%d kernels run)",
-                  static_cast<long long>(scheduler_timeout_.count()), worker.running().kernel.load(std::memory_order_relaxed),
-                  task.local(), task.ring(), worker.running().block.load(std::memory_order_relaxed),
-                  worker.running().core.load(std::memory_order_relaxed), running);
-    break;
+                  "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d, one of %d that run "
+                  "(sub_class=S1:running-stalled)",
+                  limit, worker.running().kernel.load(std::memory_order_relaxed), task.local(), task.ring(),
+                  worker.running().block.load(std::memory_order_relaxed), worker.running().core.load(std::memory_order_relaxed), running);
+    return;
   }
-  notify_submitter();
 }
 
 }  // namespace simpler::executor

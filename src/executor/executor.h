@@ -19,6 +19,7 @@
 
 #include "executor/arch_profile.h"
 #include "executor/core_pool.h"
+#include "executor/deferred_tasks.h"
 #include "executor/work_ring.h"
 #include "executor/worker_gate.h"
 #include "graph/error_latch.h"
@@ -53,8 +54,9 @@ class Executor {
   bool reserve(std::uint32_t tasks);
 
   void begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const KernelTable& kernels);
-  // Returns when no worker touches the run's graph or code any more.
-  void end_run();
+  // Returns true when no worker touches the run's graph or code any more. Returns false if the run has failed and some
+  // kernel does not return: then graph, kernels and this object must stay as they are, for good.
+  bool end_run();
 
   // Submitter: a task whose producers are all complete.
   void push(graph::RecordRef record);
@@ -66,7 +68,7 @@ class Executor {
   // Wakes the submitter out of wait_for.
   void notify_submitter();
 
-  // Whether any task of the run is ready or running.
+  // Whether any task of the run is ready, running, or waits for conditions.
   bool active() const;
   // Tasks completed by workers, ever. A measure of progress.
   std::uint64_t completed() const;
@@ -75,6 +77,9 @@ class Executor {
   friend class Worker;
   static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
   static constexpr std::chrono::milliseconds kMonitorTick{1};
+  // How long kernels may still run after a time-out before they are given up; after another failure, the scheduler's
+  // limit applies.
+  static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
   static constexpr std::uint32_t kBusyStreak = 64;  // submissions without a wait after which the submitter counts as busy
 
   Worker& add_worker();
@@ -83,9 +88,10 @@ class Executor {
   void refresh_limit();
   void monitor();
   void tick();
-  void watch_progress(int running, std::uint64_t sequences);
+  void watch_progress(int running, std::uint64_t progress);
+  void raise_timeout(int running);
   // Whether a worker that holds `held` (or no core) could take something.
-  bool work_visible(const Core* held) const;
+  bool work_visible(const Core* held);
   bool anything_queued(int shape) const;
   void discard_queued();
   // Wakes the submitter if it waits for this slot, or, with kAnySlot, for anything.
@@ -121,6 +127,7 @@ class Executor {
     std::atomic<std::uint32_t> count{0};
   };
   OpenTasks open_[graph::kQueuedShapes];
+  DeferredTasks deferred_;
 
   // Workers: appended by the constructor and the monitor, read by all up to worker_count_.
   std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
@@ -135,7 +142,7 @@ class Executor {
   bool monitor_sleeps_ = false;
   std::atomic<int> stuck_{0};
   std::mutex limit_mutex_;
-  std::uint64_t last_sequences_ = 0;
+  std::uint64_t last_progress_count_ = 0;
   Clock::time_point last_progress_;
   std::chrono::milliseconds scheduler_timeout_;
   std::thread monitor_thread_;

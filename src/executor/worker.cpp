@@ -2,6 +2,8 @@
 
 #include <exception>
 
+#include "executor/crash_guard.h"
+
 namespace simpler::executor {
 namespace {
 
@@ -53,6 +55,7 @@ void Worker::start() {
 }
 
 void Worker::run() {
+  CrashGuard::prepare_thread();
   WorkerGate& gate = executor_.gate_;
   bool searching = true;  // counted by start()
   auto since = Executor::Clock::now();
@@ -77,6 +80,7 @@ void Worker::run() {
       since = Executor::Clock::now();
       if (searching) continue;
     }
+    if (executor_.deferred_.count() > 0) poll_deferred();
     work.record = next_;
     next_ = graph::kNoRecord;
     if (work.record != graph::kNoRecord || take_work(&work)) {
@@ -97,7 +101,12 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
     if (!gate.surplus() && executor_.work_visible(core_)) {
       // Busy before taking: so "nothing is queued and nobody is busy" means that nothing runs.
       const bool last = gate.end_search();
-      if (take_work(work)) {
+      if (executor_.deferred_.count() > 0) poll_deferred();
+      if (next_ != graph::kNoRecord) {
+        *work = {next_, -1};
+        next_ = graph::kNoRecord;
+      }
+      if (work->record != graph::kNoRecord || take_work(work)) {
         if (last && executor_.work_visible(nullptr)) gate.announce();
         return true;
       }
@@ -182,12 +191,13 @@ void Worker::execute(Work work) {
     return;
   }
   core_->load(task);
-  if (task.block_count == 1) {
-    run_block(task, 0);
-    if (!executor_.latch_->raised()) complete(work.record);
-  } else {
+  if (task.block_count > 1) {
     run_blocks(task, work.record, open_task(task, work.record));
+    return;
   }
+  const bool held = run_block(task, work.record, 0);
+  if (executor_.latch_->raised()) return;
+  if (!held || task.blocks_left.fetch_sub(1, std::memory_order_acq_rel) == 1) complete(work.record);
 }
 
 // Lets other workers join the task; claims a block for the caller.
@@ -237,7 +247,7 @@ void Worker::close_task(graph::Task& task, graph::RecordRef record) {
 void Worker::run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t block) {
   std::int32_t finished = 0;
   for (; block < task.block_count; block = task.next_block.fetch_add(1, std::memory_order_relaxed)) {
-    if (!executor_.latch_->raised()) run_block(task, block);
+    if (!executor_.latch_->raised()) run_block(task, record, block);
     ++finished;
   }
   close_task(task, record);
@@ -245,7 +255,8 @@ void Worker::run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t
   if (last && !executor_.latch_->raised()) complete(record);
 }
 
-void Worker::run_block(graph::Task& task, std::int32_t block) {
+// True if the block left conditions behind that must hold before the task is over; they count as one more block.
+bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t block) {
   const int kernel = task.kernels[lane_of(static_cast<int>(task.shape))];
   core_->begin_block(block);
   running_.task.store(task.id.raw, std::memory_order_relaxed);
@@ -255,19 +266,27 @@ void Worker::run_block(graph::Task& task, std::int32_t block) {
   const std::uint32_t sequence = kernel_sequence_.load(std::memory_order_relaxed);
   kernel_sequence_.store(sequence + 1, std::memory_order_relaxed);
   try {
-    executor_.kernels_->functions[kernel](core_->args());
+    const int signal = CrashGuard::call([&] { executor_.kernels_->functions[kernel](core_->args()); });
+    if (signal != 0) fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, CrashGuard::describe(signal));
   } catch (const std::exception& error) {
     fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, error.what());
   } catch (...) {
-    fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, "an exception that is no std::exception");
+    fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, "it threw something that is no std::exception");
   }
   kernel_sequence_.store(sequence + 2, std::memory_order_relaxed);
   DeferredCompletionSlab& slab = core_->slab();
-  if (slab.count != 0 || slab.error_code != 0) {
-    slab.count = 0;
-    slab.error_code = 0;
-    fail_run(abi::ErrorCode::ASYNC_REGISTRATION_FAILED, task, block,
-             "it registered a completion condition; deferred completion is not available in this version");
+  if (slab.count == 0 && slab.error_code == 0) return false;
+  const DeferredTasks::Refusal refusal = executor_.deferred_.hold(task, record, slab);
+  if (refusal.text != nullptr) fail_run(refusal.code, task, block, refusal.text);
+  return true;
+}
+
+// Reports tasks whose last conditions have come true.
+void Worker::poll_deferred() {
+  graph::RecordRef due[kBatch];
+  const std::size_t count = executor_.deferred_.take_due(due, kBatch);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (executor_.graph_->task(due[i]).blocks_left.fetch_sub(1, std::memory_order_acq_rel) == 1) complete(due[i]);
   }
 }
 

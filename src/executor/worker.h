@@ -52,7 +52,8 @@ class alignas(64) Worker {
   bool join_open_task(int shape, Work* work);
   std::int32_t open_task(graph::Task& task, graph::RecordRef record);
   void close_task(graph::Task& task, graph::RecordRef record);
-  void run_block(graph::Task& task, std::int32_t block);
+  bool run_block(graph::Task& task, graph::RecordRef record, std::int32_t block);
+  void poll_deferred();
   void complete(graph::RecordRef record);
   void fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what);
 

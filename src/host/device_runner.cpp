@@ -70,6 +70,8 @@ class DeviceRunner::Impl {
     if (getpid() == owner_pid_) static_cast<void>(finalize());
   }
   bool inherited() const { return getpid() != owner_pid_; }
+  // Whether the object must outlive its owner: see finalize.
+  bool forgotten() const { return forgotten_; }
 
   Status attach() {
     const std::lock_guard lock(mutex_);
@@ -98,6 +100,11 @@ class DeviceRunner::Impl {
     }
     const std::lock_guard lock(mutex_);
     if (state_ == State::kFinalized) return Status();
+    if (state_ == State::kUnusable) {  // memory, code and threads stay with the kernel that may still use them
+      become(State::kFinalized);
+      forgotten_ = true;
+      return Status();
+    }
     if (module_ != nullptr) driver_.cpu_unload(driver_.self, module_);
     for (RunSlot& slot : runs_) {
       if (slot.event != nullptr) driver_.event_destroy(driver_.self, slot.event);
@@ -299,6 +306,9 @@ class DeviceRunner::Impl {
   }
   Status require_ready() const {
     if (state_ == State::kReady) return Status();
+    if (state_ == State::kUnusable) {
+      return fail(ErrorKind::kState, "the device is quarantined: a kernel of a failed run has not returned. Close this worker and make a new one");
+    }
     return fail(ErrorKind::kState, state_ == State::kFinalized ? "the device runner is finalized" : "the device runner is not ready");
   }
   Status locked_ready() const {
@@ -393,6 +403,7 @@ class DeviceRunner::Impl {
         !status.ok()) {
       return status;
     }
+    if (result.abandoned != 0) become(State::kUnusable);
     if (result.code != 0) return run_failure(result);
     if (Status status = run.staging.copy_back(driver_); !status.ok()) return status;
     if (timing != nullptr) {
@@ -411,6 +422,7 @@ class DeviceRunner::Impl {
 
   mutable std::mutex mutex_;  // all below; never held while waiting for a run
   State state_ = State::kFresh;
+  bool forgotten_ = false;
   driver::Stream* stream_ = nullptr;
   driver::DeviceModule* module_ = nullptr;
   Registry registry_;
@@ -449,7 +461,8 @@ DeviceRunner::DeviceRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 
 DeviceRunner::~DeviceRunner() {
   // In a forked child the threads behind it do not exist: there is nothing to stop, and nothing may be waited for.
-  if (impl_->inherited()) static_cast<void>(impl_.release());
+  if (!impl_->inherited()) static_cast<void>(impl_->finalize());
+  if (impl_->inherited() || impl_->forgotten()) static_cast<void>(impl_.release());
 }
 
 Status DeviceRunner::finalize() { return impl_->inherited() ? Status() : impl_->finalize(); }

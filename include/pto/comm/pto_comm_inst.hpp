@@ -1,8 +1,8 @@
 // Communication instructions: signals and one-sided copies between the memories of cores and ranks.
 //
 // Order     TNOTIFY is sequentially consistent: what a core stored before it is seen by whoever waited for it.
-// Waiting   TWAIT has no time limit inside the runtime, whose watchdog knows more. A stand-alone program gives up with a
-//           message after about a minute; PTO_CPU_SIM_TWAIT_MAX_SPINS sets another number of polls, 0 for no limit.
+// Waiting   TWAIT has no time limit inside the runtime, whose watchdog knows more. A stand-alone program gives up with
+//           a message after about a minute; PTO_CPU_SIM_TWAIT_MAX_SPINS sets another number of polls, 0 for no limit.
 #pragma once
 
 #include "async_common/async_types.hpp"

@@ -197,12 +197,17 @@ template <class DstView, class SrcView> PTO_LOOP void put_transposed(const DstVi
   for (int r = 0; r < dst.rows; r += n)
     for (int c = 0; c < dst.cols; c += n) {
       V a[n], b[n];
+      PTO_UNROLLED
       for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], &src.at(r + i, c), 16);
+      PTO_UNROLLED
       for (int step = 1; step < n; step *= 2) {
+        PTO_UNROLLED
         for (int i = 0; i < n / 2; ++i)
           interleave(a[i], a[i + n / 2], b[2 * i], b[2 * i + 1], std::make_index_sequence<n>());
+        PTO_UNROLLED
         for (int i = 0; i < n; ++i) a[i] = b[i];
       }
+      PTO_UNROLLED
       for (int i = 0; i < n; ++i) __builtin_memcpy(&dst.at(r, c + i), &a[i], 16);
     }
 }
@@ -286,8 +291,6 @@ template <class T> constexpr T pad_value(PadValue pad) {
 template <class GlobalT> PTO_INLINE void need_memory(const GlobalT& global, const char* instruction) {
   if (global.data() == nullptr) fail("%s: the global tensor has a null address", instruction);
 }
-
-template <class TileT> constexpr bool has_pad(const TileT&) { return TileT::PadVal != PadValue::Null; }
 
 // The scale of a quantising form: a float, or an integer whose low 32 bits are one.
 template <class V> PTO_INLINE float scale_of(V value) {

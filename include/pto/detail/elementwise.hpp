@@ -1,7 +1,7 @@
 // The element-wise engine: dst(r, c) = op(a(r, c), b(r, c), ...), operands of any layout, broadcast or not.
 //
-// What      apply(dst, op, sources...) visits dst's shape. A source with an axis of step 0 is broadcast along it. Where all
-//           operands are contiguous along one axis, or constant along it, the loop is one that vectorises.
+// What      apply(dst, op, sources...) visits dst's shape. A source with an axis of step 0 is broadcast along it. Where
+//           all operands are contiguous along one axis, or constant along it, the loop is one that vectorises.
 // Aliasing  dst may be any of the sources, element for element; values are read before the result is written.
 #pragma once
 

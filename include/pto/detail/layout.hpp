@@ -1,8 +1,8 @@
 // View: address, shape and layout of a two-dimensional operand. Everything that instructions read or write is one.
 //
-// What      Element (r, c) lies at base[row.offset(r) + col.offset(c)]: every layout here is a sum of two axes. Tiles have
-//           axes known at compile time, global memory has strides known at run time, broadcasting is an axis of step 0,
-//           transposing exchanges the axes.
+// What      Element (r, c) lies at base[row.offset(r) + col.offset(c)]: every layout here is a sum of two axes. Tiles
+//           have axes known at compile time, global memory has strides known at run time, broadcasting is an axis of
+//           step 0, transposing exchanges the axes.
 // Lifetime  A view borrows its memory for one instruction.
 #pragma once
 

@@ -1,7 +1,7 @@
 // TPipe, TPUSH, TPOP, TFREE: tiles between the cube core and the two vector cores (lanes 0 and 1) of one cluster.
 //
-// What      A ring of slots per direction, in memory that the cores of a block share. A pushed tile has one or two parts,
-//           each a dense row-major matrix: with a split axis part i belongs to lane i, without there is part 0 only.
+// What      A ring of slots per direction, in memory that the cores of a block share. A pushed tile has one or two
+//           parts, each a dense row-major matrix: with a split axis part i belongs to lane i, without there is part 0.
 // Protocol                cube to vector                            vector to cube
 //           TPUSH         waits until its slot's last tile was      waits until the cube has taken the slot's last
 //                         taken by all lanes it went to             tile; the tile is there when all lanes that
@@ -68,8 +68,8 @@ inline PartShape part_shape(int rows, int cols, TileSplitAxis split) {
 
 }  // namespace tile_detail
 
-// A pipe as one core sees it. All cores of a cluster that use it declare it with equal parameters: flag, direction, slot
-// size and number name the shared ring.
+// A pipe as one core sees it. All cores of a cluster that use it declare it with equal parameters: flag, direction,
+// slot size and number name the shared ring.
 //   slots        where to keep the slots in global memory, or null for memory of the cluster
 //   c2v_base     where tiles without an address are popped to in a vector core's memory
 //   v2c_base     the same in the cube core's matrix memory

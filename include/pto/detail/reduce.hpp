@@ -96,8 +96,8 @@ PTO_INLINE RecordEvent reduce_cols(const char* name, Op op, Dst& dst, Src& src) 
 
 }  // namespace tile_detail
 
-// dst(r, 0) of row reductions, dst(0, c) of column reductions. What follows the source (a scratch tile, and for sums how
-// the chip adds) is not needed here.
+// dst(r, 0) of row reductions, dst(0, c) of column reductions. What follows the source (a scratch tile, and for sums
+// how the chip adds) is not needed here.
 #define PTO_REDUCTION(NAME, OP)                                                 \
   template <class Dst, class Src, class... Scratch>                             \
   PTO_INLINE RecordEvent TROW##NAME(Dst& dst, Src& src, Scratch&&...) {         \

@@ -1,6 +1,6 @@
 // The simulated core as the library sees it: its memories, its lane, how it waits, how a failed check ends it.
-// Inside the runtime all of it comes through SimplerSimHooks. A stand-alone program registers nothing; then every thread
-// is a core of its own with one set of memories, allocated at first use and freed when the thread ends.
+// Inside the runtime all of it comes through SimplerSimHooks. A stand-alone program registers nothing; then every
+// thread is a core of its own with one set of memories, allocated at first use and freed when the thread ends.
 #pragma once
 
 #include <sched.h>
@@ -14,17 +14,19 @@
 
 // Functions marked so have their loops vectorised at the kernel compiler's -O2 as well; there g++ vectorises next to
 // nothing by itself. no-trapping-math only says that nobody reads the floating-point exception flags: results are
-// unchanged. A loop that is inlined into such a function has to carry the same marks (PTO_LOOP_PART), or it arrives with
-// branches that were decided on by other rules.
+// unchanged. A loop that is inlined into such a function has to carry the same marks (PTO_LOOP_PART), or it arrives
+// with branches that were decided on by other rules.
 #if defined(__clang__)
 #define PTO_LOOP __attribute__((noinline))
 #define PTO_LOOP_PART inline __attribute__((always_inline))
 #define PTO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define PTO_UNROLLED _Pragma("clang loop unroll(full)")
 #pragma clang diagnostic ignored "-Wpass-failed"  // not every operation has a vector form
 #elif defined(__GNUC__)
 #define PTO_LOOP __attribute__((noipa, optimize("O3", "no-trapping-math")))  // noipa: one copy, not one per constant
 #define PTO_LOOP_PART inline __attribute__((always_inline, optimize("O3", "no-trapping-math")))
 #define PTO_INDEPENDENT _Pragma("GCC ivdep")
+#define PTO_UNROLLED _Pragma("GCC unroll 16")
 #endif
 #define PTO_HIDDEN __attribute__((weak, visibility("hidden")))
 #define PTO_EXPORT __attribute__((used, weak, visibility("default")))

@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "base/log.h"
+#include "executor/crash_guard.h"
 
 namespace simpler::frontend {
 
@@ -110,7 +111,8 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
     graph_.scopes().open(PTO2ScopeMode::AUTO);
     call_entry(orchestration, image.args);
     drain();
-    executor_.end_run();
+    abandoned_ = !executor_.end_run();
+    image.result.abandoned = abandoned_;
   }
   image.result.wall_ns = static_cast<std::uint64_t>((Clock::now() - begin).count());
   if (!latch_.raised()) return;
@@ -141,8 +143,10 @@ bool StreamingRuntime::configure(const abi::RunImage& image) {
 }
 
 void StreamingRuntime::call_entry(const Orchestration& orchestration, const ChipTaskArgs& args) {
+  executor::CrashGuard::prepare_thread();
   try {
-    orchestration.enter(args);
+    const int signal = executor::CrashGuard::call([&] { orchestration.enter(args); });
+    if (signal != 0) latch_.raise(ErrorCode::KERNEL_CRASHED, "the orchestration ended with %s", executor::CrashGuard::describe(signal));
   } catch (const OrchestrationStopped&) {
     // The code is latched already.
   } catch (const std::exception& error) {

@@ -23,6 +23,9 @@ class StreamingRuntime {
 
   void run(const Orchestration& orchestration, const executor::KernelTable& kernels, abi::RunImage& image);
 
+  // A kernel of a failed run has not returned: neither this object nor the code may go away, and no run may follow.
+  bool abandoned() const { return abandoned_; }
+
  private:
   using Clock = executor::Executor::Clock;
   static constexpr std::chrono::milliseconds kNoProgressLimit{500};  // of a blocked submission while nothing is active
@@ -59,6 +62,7 @@ class StreamingRuntime {
   Binding binding_;
   graph::Graph graph_;
   graph::ErrorLatch latch_;
+  bool abandoned_ = false;
   bool configured_ = false;
   abi::RuntimeEnv configured_rings_{};
   std::uint64_t configured_heaps_[graph::kRings] = {};
