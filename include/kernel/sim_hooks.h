@@ -3,8 +3,8 @@
 // What      A kernel that uses the tile library exports `simpler_sim_register_hooks`. The simulator calls it once,
 //           right after dlopen and before the first kernel call; the table is copied. A kernel without it needs none.
 // Threads   Every hook may be called from any thread that runs a kernel, at any time while a kernel runs.
-// Version   Members are only ever added at the end. `size` is sizeof(SimplerSimHooks) of the side that filled the table:
-//           members beyond it, and null members, count as absent. Plain C, so that both sides may be of any language.
+// Version   Members are only ever added at the end. `size` is sizeof(SimplerSimHooks) of the side that filled the
+//           table: members beyond it, and null members, count as absent. Plain C: both sides may be of any language.
 #ifndef SIMPLER_KERNEL_SIM_HOOKS_H_
 #define SIMPLER_KERNEL_SIM_HOOKS_H_
 

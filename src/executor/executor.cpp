@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
+#include "base/log.h"
 #include "executor/crash_guard.h"
 #include "executor/worker.h"
 
@@ -23,13 +25,25 @@ std::chrono::milliseconds scheduler_timeout_from_environment() {
   return *end == '\0' && value > 0 ? std::chrono::milliseconds(value) : kDefaultSchedulerTimeout;
 }
 
+std::optional<std::uint64_t> seed_from_environment() {
+  const char* text = std::getenv("SIMPLER_SIM_SEED");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  char* end = nullptr;
+  errno = 0;
+  const std::uint64_t seed = std::strtoull(text, &end, 0);
+  if (*end == '\0' && errno == 0 && *text != '-') return seed;
+  log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_SEED=%s is ignored: it must be a whole number of at most 64 bits", text);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Executor::Executor(int clusters, int threads)
     : cores_(clusters),
-      base_threads_(threads),
-      max_threads_(std::max(threads, cores_.core_count())),
+      base_threads_(seed_from_environment() ? 1 : threads),
+      max_threads_(std::max(base_threads_, cores_.core_count())),
       owner_pid_(getpid()),
+      order_(seed_from_environment()),
       workers_(std::make_unique<std::unique_ptr<Worker>[]>(static_cast<std::size_t>(max_threads_))),
       scheduler_timeout_(scheduler_timeout_from_environment()) {
   for (WorkRing& ring : submitted_) ring.configure(ring_capacity_);
@@ -81,14 +95,20 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   kernels_ = &kernels;
   streak_ = 0;
   CrashGuard::install();
+  if (order_.enabled()) {
+    order_.start();
+    gate_.wake_one(false);
+  }
   const std::lock_guard lock(monitor_mutex_);
   run_active_ = true;
+  turn_ticks_ = 0;
   last_progress_ = Clock::now();
   if (monitor_sleeps_) monitor_wakeup_.notify_all();
 }
 
 bool Executor::end_run() {
   submitter_waits();
+  if (order_.enabled()) order_.stop();
   bool quiet = true;
   if (latch_->raised()) {
     // Running kernels finish, everything else is dropped.
@@ -127,6 +147,10 @@ void Executor::push(graph::RecordRef record) {
     graph_->complete(task, [](graph::RecordRef) { SIMPLER_CHECK(false, "a task that was just submitted has a consumer"); });
     return;
   }
+  if (order_.enabled() && order_.in_turns()) {
+    if (order_.submitted(record)) give_turn();
+    return;
+  }
   submitted_[static_cast<int>(task.shape)].push(record);
   gate_.announce();
   if (!submitter_busy_ && ++streak_ >= kBusyStreak) set_submitter_busy(true);
@@ -141,6 +165,15 @@ void Executor::set_submitter_busy(bool busy) {
 void Executor::submitter_waits() {
   streak_ = 0;
   if (submitter_busy_) set_submitter_busy(false);
+}
+
+// Lets the worker run a few tasks. False if it had nothing to run.
+bool Executor::give_turn() {
+  std::vector<graph::RecordRef> left;
+  if (order_.give_turn(&left)) return true;
+  for (const graph::RecordRef record : left) submitted_[static_cast<int>(graph_->task(record).shape)].push(record);
+  if (!left.empty()) gate_.announce();
+  return false;
 }
 
 void Executor::notify_submitter() {
@@ -234,6 +267,10 @@ void Executor::tick() {
   if (stuck != stuck_.load(std::memory_order_relaxed)) {
     stuck_.store(stuck, std::memory_order_relaxed);
     refresh_limit();
+  }
+  turn_ticks_ = stuck > 0 ? turn_ticks_ + 1 : 0;
+  if (order_.enabled() && turn_ticks_ > kGiveUpTicks && order_.give_up()) {
+    log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_SEED: a kernel waits for something, so the rest of this run has no fixed order");
   }
   for (;;) {
     const WorkerGate::Counts counts = gate_.counts();

@@ -6,6 +6,7 @@
 // Threads   `threads` workers from the start, more on demand, all parked when there is nothing to do. The submitter is the
 //           caller of begin_run; push, wait_for and end_run are its calls. While it is busy, one of two or more workers
 //           stays parked, so that submitter and workers together use the host's CPUs.
+// Seed      With SIMPLER_SIM_SEED set there is one worker, and it takes turns with the submitter: see seeded_order.h.
 // Lifetime  Graph, latch and kernels are borrowed from begin_run until end_run returns.
 // Fork      Threads do not survive a fork: in a child, an inherited Executor may only be destroyed, which frees nothing.
 #pragma once
@@ -20,6 +21,7 @@
 #include "executor/arch_profile.h"
 #include "executor/core_pool.h"
 #include "executor/deferred_tasks.h"
+#include "executor/seeded_order.h"
 #include "executor/work_ring.h"
 #include "executor/worker_gate.h"
 #include "graph/error_latch.h"
@@ -85,6 +87,7 @@ class Executor {
   Worker& add_worker();
   void set_submitter_busy(bool busy);
   void submitter_waits();
+  bool give_turn();
   void refresh_limit();
   void monitor();
   void tick();
@@ -128,6 +131,7 @@ class Executor {
   };
   OpenTasks open_[graph::kQueuedShapes];
   DeferredTasks deferred_;
+  SeededOrder order_;
 
   // Workers: appended by the constructor and the monitor, read by all up to worker_count_.
   std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
@@ -140,6 +144,8 @@ class Executor {
   std::condition_variable monitor_wakeup_;
   bool run_active_ = false;
   bool monitor_sleeps_ = false;
+  static constexpr int kGiveUpTicks = 20;  // a kernel that runs for longer may wait for another one
+  int turn_ticks_ = 0;
   std::atomic<int> stuck_{0};
   std::mutex limit_mutex_;
   std::uint64_t last_progress_count_ = 0;
@@ -154,6 +160,7 @@ Core* current_core();
 template <typename Done>
 void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done done) {
   submitter_waits();
+  if (order_.enabled() && give_turn()) return;
   awaited_slot_.store(slot, std::memory_order_seq_cst);  // completers release a slot, then read this
   if (!done() && !latch_->raised()) {
     std::unique_lock lock(submitter_mutex_);

@@ -62,7 +62,11 @@ void Worker::run() {
   while (!executor_.stopping_.load(std::memory_order_acquire)) {
     Work work;
     if (searching) {
-      if (search(since, &work)) {
+      if (const std::uint64_t turns = executor_.order_.enabled() ? executor_.order_.claim() : 0; turns != 0) {
+        gate.end_search();
+        take_turns(turns);
+        searching = false;
+      } else if (search(since, &work)) {
         searching = false;
         execute(work);
       } else {
@@ -94,6 +98,27 @@ void Worker::run() {
   drop_core();
 }
 
+// Runs tasks in the order that the seed picks, until the turns are over.
+void Worker::take_turns(std::uint64_t run) {
+  SeededOrder& order = executor_.order_;
+  while (order.await_turn(run)) {
+    Work work;
+    while (order.take(run, &work.record)) {
+      execute(work);
+      if (executor_.deferred_.count() > 0) poll_deferred();
+      // What became ready goes to the pool that the seed picks from.
+      if (next_ != graph::kNoRecord && order.made_ready(run, next_)) next_ = graph::kNoRecord;
+      for (WorkRing& ring : rings_) {
+        graph::RecordRef record;
+        while (order.in_turns() && ring.take(&record, 1, 1) > 0) {
+          if (!order.made_ready(run, record)) ring.push(record);
+        }
+      }
+    }
+    order.end_turn(run);
+  }
+}
+
 // True with work in hand, and busy; false after a sleep.
 bool Worker::search(Executor::Clock::time_point since, Work* work) {
   WorkerGate& gate = executor_.gate_;
@@ -119,7 +144,8 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
   drop_core();
   executor_.notify_if_awaited(Executor::kAnySlot);
   gate.fall_asleep(bed_, [this] {
-    return executor_.stopping_.load(std::memory_order_relaxed) || executor_.work_visible(nullptr);
+    return executor_.stopping_.load(std::memory_order_relaxed) || executor_.work_visible(nullptr) ||
+           (executor_.order_.enabled() && executor_.order_.wants_worker());
   });
   return false;
 }

@@ -42,6 +42,7 @@ class alignas(64) Worker {
   };
 
   void run();
+  void take_turns(std::uint64_t run);
   bool search(Executor::Clock::time_point since, Work* work);
   bool take_work(Work* work);
   bool take_from_rings(int shape, Work* work);

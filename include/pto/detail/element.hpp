@@ -171,7 +171,7 @@ template <class I, class F> PTO_INLINE constexpr I saturate(F value) {
   return too_large ? std::numeric_limits<I>::max() : inside;
 }
 
-// int32 to bfloat16: float holds 24 of the 31 bits, so the lost ones are kept as one sticky bit; then rounding is exact.
+// int32 to bfloat16: float holds 24 of the 31 bits, so the lost ones become one sticky bit; then rounding is exact.
 PTO_INLINE constexpr float float_with_sticky_bit(int32_t value) {
   const uint32_t magnitude = value < 0 ? 0u - static_cast<uint32_t>(value) : static_cast<uint32_t>(value);
   const uint32_t sticky = (magnitude & ~0xffu) | ((magnitude & 0xffu) != 0 ? 0x100u : 0u);
