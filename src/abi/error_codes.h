@@ -27,7 +27,7 @@
   ROW(102, ASYNC_WAIT_OVERFLOW,       "at most 64 conditions per task and 64 tasks may wait for conditions")                 \
   ROW(103, ASYNC_REGISTRATION_FAILED, "at most 64 conditions per task")                                                      \
   ROW(104, READY_QUEUE_OVERFLOW,      "no longer reported")                                                                  \
-  ROW(120, KERNEL_CRASHED,            "the text names task, kernel and core; look at that kernel")
+  ROW(120, KERNEL_CRASHED,            "look at the code that the text names: a kernel with its task and core, or the orchestration")
 // clang-format on
 
 namespace simpler::abi {

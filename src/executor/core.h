@@ -9,6 +9,7 @@
 
 #include "base/virtual_memory.h"
 #include "common/core_type.h"
+#include "executor/cluster_memory.h"
 #include "graph/task.h"
 #include "intrinsic.h"
 #include "sim_hooks.h"
@@ -21,7 +22,8 @@ inline constexpr std::uint32_t kTileMemoryBytes[SIMPLER_TILE_MEMORY_COUNT] = SIM
 class Core {
  public:
   Core() = default;
-  void place(CoreType type, int index, int cluster, int lane) {
+  void place(CoreType type, int index, int cluster, int lane, ClusterMemory* shared) {
+    shared_ = shared;
     type_ = type;
     index_ = index;
     cluster_ = cluster;
@@ -53,6 +55,8 @@ class Core {
   DeferredCompletionSlab& slab() { return slab_; }
   const LocalContext& local() const { return local_; }
 
+  ClusterMemory& shared() { return *shared_; }
+
   // nullptr for an unknown kind, or if the system refuses the memory.
   void* tile_memory(std::uint32_t kind, std::uint64_t* bytes) {
     if (kind >= SIMPLER_TILE_MEMORY_COUNT) return nullptr;
@@ -71,6 +75,7 @@ class Core {
   int index_ = 0;
   int cluster_ = 0;
   int lane_ = 0;
+  ClusterMemory* shared_ = nullptr;  // the pool's, which owns this core too
   VirtualMemory tile_memory_[SIMPLER_TILE_MEMORY_COUNT];
 };
 

@@ -41,7 +41,7 @@ std::optional<std::uint64_t> seed_from_environment() {
 Executor::Executor(int clusters, int threads)
     : cores_(clusters),
       base_threads_(seed_from_environment() ? 1 : threads),
-      max_threads_(std::max(base_threads_, cores_.core_count())),
+      max_threads_(base_threads_ + cores_.core_count()),
       owner_pid_(getpid()),
       order_(seed_from_environment()),
       workers_(std::make_unique<std::unique_ptr<Worker>[]>(static_cast<std::size_t>(max_threads_))),
@@ -59,8 +59,12 @@ Executor::~Executor() {
     const std::lock_guard lock(monitor_mutex_);
     monitor_wakeup_.notify_all();
   }
-  monitor_thread_.join();  // it alone adds workers
-  const int count = worker_count_.load(std::memory_order_acquire);
+  monitor_thread_.join();
+  int count;
+  {
+    const std::lock_guard lock(grow_mutex_);  // nobody adds workers after this: add_worker looks at stopping_
+    count = worker_count_.load(std::memory_order_acquire);
+  }
   // A worker that was just about to sleep may miss the first call, but not one after it registered; and it registers
   // before it looks at stopping_ again.
   gate_.set_limit(UINT16_MAX);  // so that whoever registers late looks again
@@ -68,17 +72,29 @@ Executor::~Executor() {
   for (int i = 0; i < count; ++i) workers_[i]->join();
 }
 
-Worker& Executor::add_worker() {
+bool Executor::add_worker() {
+  const std::lock_guard lock(grow_mutex_);
   const int index = worker_count_.load(std::memory_order_relaxed);
+  if (index >= max_threads_ || stopping_.load(std::memory_order_acquire)) return false;
   workers_[index] = std::make_unique<Worker>(*this, index, ring_capacity_);
   worker_count_.store(index + 1, std::memory_order_release);
   workers_[index]->start();
-  return *workers_[index];
+  return true;
+}
+
+void Executor::lanes_placed(int count) {
+  refresh_limit();
+  for (int i = 0; i < count; ++i) {
+    if (gate_.wake_one(false)) continue;
+    const WorkerGate::Counts counts = gate_.counts();
+    if (counts.awake() >= counts.limit || !add_worker()) break;
+  }
+  gate_.announce();  // single cores may be free again
 }
 
 bool Executor::reserve(std::uint32_t tasks) {
   // All rings are empty between runs, so nobody is inside their cells.
-  const std::lock_guard lock(monitor_mutex_);
+  const std::lock_guard lock(grow_mutex_);
   ring_capacity_ = std::max(ring_capacity_, tasks);
   bool ok = true;
   for (WorkRing& ring : submitted_) ok = ring.configure(ring_capacity_) && ok;
@@ -185,7 +201,7 @@ void Executor::notify_submitter() {
 void Executor::refresh_limit() {
   const std::lock_guard lock(limit_mutex_);
   const int base = base_threads_ - (submitter_busy_ && base_threads_ >= 2 ? 1 : 0);
-  gate_.set_limit(std::min(base + stuck_.load(std::memory_order_relaxed), max_threads_));
+  gate_.set_limit(std::min(base + stuck_.load(std::memory_order_relaxed) + gangs_.outstanding(), max_threads_));
 }
 
 bool Executor::anything_queued(int shape) const {
@@ -198,6 +214,7 @@ bool Executor::anything_queued(int shape) const {
 }
 
 bool Executor::work_visible(const Core* held) {
+  if (gangs_.waiting() || anything_queued(static_cast<int>(graph::Shape::kMix))) return true;
   if (deferred_.count() > 0 && deferred_.any_due()) return true;
   for (int shape = 0; shape < 2; ++shape) {
     const CoreType type = core_type_of(shape);
@@ -210,13 +227,14 @@ bool Executor::active() const {
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
     if (anything_queued(shape)) return true;
   }
-  if (deferred_.count() > 0) return true;
+  if (deferred_.count() > 0 || gangs_.pending() || gangs_.outstanding() > 0) return true;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // queues before counts: see Worker::search
   return gate_.counts().busy() > 0;
 }
 
 void Executor::discard_queued() {
   deferred_.clear();
+  gangs_.discard();
   graph::RecordRef dropped[64];
   const int count = worker_count_.load(std::memory_order_acquire);
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
@@ -276,8 +294,7 @@ void Executor::tick() {
     const WorkerGate::Counts counts = gate_.counts();
     if (counts.awake() >= counts.limit || !work_visible(nullptr)) break;
     if (gate_.wake_one(false)) continue;
-    if (worker_count_.load(std::memory_order_relaxed) >= max_threads_) break;
-    add_worker();
+    if (!add_worker()) break;
   }
   notify_if_awaited(kAnySlot);
   watch_progress(running, sequences + completed());

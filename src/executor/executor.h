@@ -21,6 +21,7 @@
 #include "executor/arch_profile.h"
 #include "executor/core_pool.h"
 #include "executor/deferred_tasks.h"
+#include "executor/gang_queue.h"
 #include "executor/seeded_order.h"
 #include "executor/work_ring.h"
 #include "executor/worker_gate.h"
@@ -84,7 +85,9 @@ class Executor {
   static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
   static constexpr std::uint32_t kBusyStreak = 64;  // submissions without a wait after which the submitter counts as busy
 
-  Worker& add_worker();
+  bool add_worker();
+  // After lanes were placed or ended: as many workers as there are lanes must be awake.
+  void lanes_placed(int count);
   void set_submitter_busy(bool busy);
   void submitter_waits();
   bool give_turn();
@@ -131,11 +134,13 @@ class Executor {
   };
   OpenTasks open_[graph::kQueuedShapes];
   DeferredTasks deferred_;
+  GangQueue gangs_{cores_};
   SeededOrder order_;
 
-  // Workers: appended by the constructor and the monitor, read by all up to worker_count_.
+  // Workers: appended under grow_mutex_, read by all up to worker_count_.
   std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
   std::atomic<int> worker_count_{0};
+  std::mutex grow_mutex_;
   std::uint32_t ring_capacity_ = 64;
   std::atomic<bool> stopping_{false};
 

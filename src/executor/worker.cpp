@@ -85,6 +85,7 @@ void Worker::run() {
       if (searching) continue;
     }
     if (executor_.deferred_.count() > 0) poll_deferred();
+    if (executor_.cores_.held_back()) drop_core();  // wider tasks wait for cores
     work.record = next_;
     next_ = graph::kNoRecord;
     if (work.record != graph::kNoRecord || take_work(&work)) {
@@ -128,7 +129,7 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
       const bool last = gate.end_search();
       if (executor_.deferred_.count() > 0) poll_deferred();
       if (next_ != graph::kNoRecord) {
-        *work = {next_, -1};
+        work->record = next_;
         next_ = graph::kNoRecord;
       }
       if (work->record != graph::kNoRecord || take_work(work)) {
@@ -152,6 +153,8 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
 
 // The shape of the held core comes first: changing cores costs a lock.
 bool Worker::take_work(Work* work) {
+  if (executor_.gangs_.waiting() && executor_.gangs_.take(&work->lane)) return true;
+  if (take_from_rings(static_cast<int>(graph::Shape::kMix), work)) return true;
   const int first = core_ != nullptr && core_->type() == CoreType::AIC ? 0 : 1;
   return take_from_rings(first, work) || take_from_rings(1 - first, work);
 }
@@ -182,6 +185,7 @@ bool Worker::take_from_rings(int shape, Work* work) {
 
 // Makes core_ a core of the type that the shape needs.
 bool Worker::hold_core(int shape) {
+  if (shape == static_cast<int>(graph::Shape::kMix)) return true;  // its lanes bring their own
   const CoreType type = core_type_of(shape);
   if (core_ != nullptr && core_->type() == type) return true;
   Core* core = executor_.cores_.acquire(type);
@@ -197,10 +201,15 @@ void Worker::drop_core() {
   executor_.cores_.release(core_);
   core_ = nullptr;
   bound_core = nullptr;
+  if (executor_.gangs_.pending()) executor_.lanes_placed(executor_.gangs_.place(*executor_.graph_));
   executor_.gate_.announce();  // somebody may wait for a core of this type
 }
 
 void Worker::execute(Work work) {
+  if (work.lane.core != nullptr) {
+    run_lane(work.lane);
+    return;
+  }
   graph::Task& task = executor_.graph_->task(work.record);
   if (work.block >= 0) {
     core_->load(task);
@@ -212,6 +221,11 @@ void Worker::execute(Work work) {
     complete(work.record);
     return;
   }
+  if (task.shape == graph::Shape::kMix) {
+    drop_core();
+    executor_.lanes_placed(executor_.gangs_.admit(*executor_.graph_, work.record));
+    return;
+  }
   if (!hold_core(static_cast<int>(task.shape))) {
     rings_[static_cast<int>(task.shape)].push(work.record);  // whoever frees a core of that type looks here
     return;
@@ -221,7 +235,7 @@ void Worker::execute(Work work) {
     run_blocks(task, work.record, open_task(task, work.record));
     return;
   }
-  const bool held = run_block(task, work.record, 0);
+  const bool held = run_block(task, work.record, 0, lane_of(static_cast<int>(task.shape)));
   if (executor_.latch_->raised()) return;
   if (!held || task.blocks_left.fetch_sub(1, std::memory_order_acq_rel) == 1) complete(work.record);
 }
@@ -247,12 +261,14 @@ bool Worker::join_open_task(int shape, Work* work) {
   const std::lock_guard lock(open.mutex);
   while (open.first != graph::kNoRecord) {
     graph::Task& task = executor_.graph_->task(open.first);
-    *work = {open.first, task.next_block.fetch_add(1, std::memory_order_relaxed)};
+    work->record = open.first;
+    work->block = task.next_block.fetch_add(1, std::memory_order_relaxed);
     if (work->block < task.block_count) return true;
     open.first = task.next_open;
     open.count.fetch_sub(1, std::memory_order_relaxed);
   }
-  *work = {};
+  work->record = graph::kNoRecord;
+  work->block = -1;
   return false;
 }
 
@@ -273,7 +289,7 @@ void Worker::close_task(graph::Task& task, graph::RecordRef record) {
 void Worker::run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t block) {
   std::int32_t finished = 0;
   for (; block < task.block_count; block = task.next_block.fetch_add(1, std::memory_order_relaxed)) {
-    if (!executor_.latch_->raised()) run_block(task, record, block);
+    if (!executor_.latch_->raised()) run_block(task, record, block, lane_of(static_cast<int>(task.shape)));
     ++finished;
   }
   close_task(task, record);
@@ -281,9 +297,27 @@ void Worker::run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t
   if (last && !executor_.latch_->raised()) complete(record);
 }
 
+// Runs one lane of a block on the core that was reserved for it. Its siblings run at the same time on other threads.
+void Worker::run_lane(const Lane& lane) {
+  drop_core();
+  graph::Task& task = executor_.graph_->task(lane.record);
+  core_ = lane.core;
+  bound_core = lane.core;
+  if (lane.rendezvous != nullptr) lane.rendezvous->arrive_and_wait();
+  if (!executor_.latch_->raised()) {
+    core_->load(task);
+    run_block(task, lane.record, lane.block, lane.kernel_lane);  // conditions that it leaves count in blocks_left
+  }
+  core_ = nullptr;
+  bound_core = nullptr;
+  executor_.lanes_placed(executor_.gangs_.finish(*executor_.graph_, lane.core));
+  const bool last = task.blocks_left.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (last && !executor_.latch_->raised()) complete(lane.record);
+}
+
 // True if the block left conditions behind that must hold before the task is over; they count as one more block.
-bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t block) {
-  const int kernel = task.kernels[lane_of(static_cast<int>(task.shape))];
+bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t block, int lane) {
+  const int kernel = task.kernels[lane];
   core_->begin_block(block);
   running_.task.store(task.id.raw, std::memory_order_relaxed);
   running_.kernel.store(kernel, std::memory_order_relaxed);

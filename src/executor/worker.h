@@ -35,10 +35,11 @@ class alignas(64) Worker {
   static constexpr std::uint32_t kBatch = 16;                         // tasks moved from another ring at once
   static constexpr std::chrono::nanoseconds kSearchTime{5000};       // one futex wake; searching longer only burns CPU
 
-  // A whole task, or, if block >= 0, one block of an open task.
+  // A whole task; or, if block >= 0, one block of an open task; or, if lane.core is set, one lane of a block.
   struct Work {
     graph::RecordRef record = graph::kNoRecord;
     std::int32_t block = -1;
+    Lane lane;
   };
 
   void run();
@@ -53,7 +54,8 @@ class alignas(64) Worker {
   bool join_open_task(int shape, Work* work);
   std::int32_t open_task(graph::Task& task, graph::RecordRef record);
   void close_task(graph::Task& task, graph::RecordRef record);
-  bool run_block(graph::Task& task, graph::RecordRef record, std::int32_t block);
+  void run_lane(const Lane& lane);
+  bool run_block(graph::Task& task, graph::RecordRef record, std::int32_t block, int lane);
   void poll_deferred();
   void complete(graph::RecordRef record);
   void fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what);

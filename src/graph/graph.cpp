@@ -250,7 +250,9 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
 // Fills all of the record but its identity and its edges. Returns which tensor arguments are the task's own memory.
 std::uint32_t Graph::write_record(Task& task, const TaskSpec& spec, const CoreTaskArgs& args, char* output) {
   task.next_block.store(0, std::memory_order_relaxed);
-  task.blocks_left.store(spec.block_count, std::memory_order_relaxed);
+  std::int32_t lanes = 0;
+  for (const std::int16_t kernel : spec.kernels) lanes += kernel >= 0;
+  task.blocks_left.store(spec.block_count * lanes, std::memory_order_relaxed);
   task.block_count = spec.block_count;
   task.edge_count = static_cast<std::uint32_t>(dependencies_.size());
   task.retained_count = dependencies_.empty() ? 0 : retained_dependencies_;

@@ -19,7 +19,8 @@
 
 namespace simpler::graph {
 
-// What a block of a task occupies. Ready queues and cores are kept by the first three.
+// What a block of a task occupies: one core, or (kMix) several at once; cohorts are kMix too, since all their blocks start
+// together. Ready queues are kept for the first three.
 enum class Shape : std::uint8_t { kAic = 0, kAiv = 1, kMix = 2, kDummy = 3, kAlloc = 4 };
 constexpr int kQueuedShapes = 3;
 
@@ -38,7 +39,7 @@ struct alignas(64) Task {
   // Changed after publication.
   std::atomic<std::int32_t> remaining;    // producers that have not completed, plus the submitter's guard
   std::atomic<std::int32_t> next_block;   // first block that nobody claimed
-  std::atomic<std::int32_t> blocks_left;  // blocks that have not finished
+  std::atomic<std::int32_t> blocks_left;  // blocks, counted for each lane, that have not finished
   RecordRef next_open;                    // link of the list of tasks with unclaimed blocks; guarded by that list
 
   // Frozen at publication.

@@ -235,16 +235,10 @@ TaskOutputTensors StreamingRuntime::submit_kernels(MixedKernels kernels, const C
     if (blocks > limit) {
       latch_.raise(ErrorCode::REQUIRE_SYNC_START_INVALID, "%d blocks must start together, and the device has %d %s", blocks, limit,
                    lanes == 1 ? "matrix cores" : mix ? "clusters" : "vector cores");
-    } else {
-      refuse("set_require_sync_start is not available in this version (%d blocks)", blocks);
+      return {};
     }
-    return {};
   }
-  if (mix) {
-    refuse("MIX tasks (several lanes of a cluster) are not available in this version: submit one kernel per task");
-    return {};
-  }
-  TaskSpec spec{lanes == 1 ? Shape::kAic : Shape::kAiv, {}, blocks, false};
+  TaskSpec spec{mix || cohort ? Shape::kMix : lanes == 1 ? Shape::kAic : Shape::kAiv, {}, blocks, cohort};
   spec.kernels[0] = static_cast<std::int16_t>(kernels.aic_kernel_id);
   spec.kernels[1] = static_cast<std::int16_t>(kernels.aiv0_kernel_id);
   spec.kernels[2] = static_cast<std::int16_t>(kernels.aiv1_kernel_id);
