@@ -189,6 +189,11 @@ struct alignas(64) ChipTensor {
   void refresh_layout() {
     uint64_t extent = 1, expected = 1;
     bool dense = true;
+    if (numel() == 0) {  // an empty view touches nothing
+      extent_elem_cache = 0;
+      is_contiguous = true;
+      return;
+    }
     for (uint32_t d = ndims; d-- > 0;) {
       extent += static_cast<uint64_t>(shapes[d] - 1) * strides[d];
       dense = dense && (shapes[d] == 1 || strides[d] == expected);

@@ -37,12 +37,11 @@ void fill(char* target, std::uint64_t bytes, std::uint64_t value, std::uint64_t 
   }
 }
 
-ChipTensor materialize(const TensorCreateInfo& info, char* address, PTO2TaskId owner) {
-  ChipTensor tensor;
+// Written in place: a descriptor that is built elsewhere and copied stalls on its own stores.
+void materialize(const TensorCreateInfo& info, char* address, PTO2TaskId owner, ChipTensor& tensor) {
   tensor.init_external(address, info.buffer_size_bytes(), info.shapes, info.ndims, info.dtype, info.version, info.manual_dep);
   tensor.owner_task_id = owner;
   if (info.has_initial_value) fill(address, tensor.buffer.size, info.initial_value, get_element_size(info.dtype));
-  return tensor;
 }
 
 }  // namespace
@@ -128,6 +127,7 @@ const char* Graph::collect_dependencies(const CoreTaskArgs& args) {
     const ChipTensor& tensor = args.tensor(i).ref();
     add_creator(tensor, DEP_WAIT | DEP_RETAIN);
     if (!is_tracked(args, i)) continue;
+    if (!writes(tag) && !map_.knows(tensor.buffer.addr)) continue;
     regions_[i] = Region::of(tensor);
     if (writes(tag)) ++write_count_;
     if (tag == TensorArgType::OUTPUT_EXISTING) continue;  // write-only: no earlier writer but the creator matters
@@ -146,30 +146,39 @@ bool Graph::all_dependencies_complete() const {
   return true;
 }
 
-Shortage Graph::find_shortage(int r, std::uint64_t heap_bytes) {
+bool Graph::has_room(int r, std::uint64_t heap_bytes, Shortage* shortage) {
   Ring& ring = rings_[r];
-  if (ring.next - ring.head >= ring.mask && !reclaim(r)) return {Resource::kWindow, r, 1, ring.next - ring.head, ring.mask};
+  if (ring.next - ring.head >= ring.mask && !reclaim(r)) {
+    *shortage = {Resource::kWindow, r, 1, ring.next - ring.head, ring.mask};
+    return false;
+  }
   if (heap_bytes > 0 && ring.heap.place(heap_bytes) == HeapRing::kDoesNotFit) {
     reclaim(r);
     if (ring.heap.place(heap_bytes) == HeapRing::kDoesNotFit) {
-      return {Resource::kHeap, r, heap_bytes, ring.heap.used(), ring.heap.capacity()};
+      *shortage = {Resource::kHeap, r, heap_bytes, ring.heap.used(), ring.heap.capacity()};
+      return false;
     }
   }
-  return {};
+  return true;
 }
 
-Shortage Graph::find_dependency_shortage(int r) const {
+bool Graph::has_room_for_dependencies(int r, Shortage* shortage) const {
   const Ring& ring = rings_[r];
   const std::uint32_t capacity = sizes_.dep_pool[r], edges = static_cast<std::uint32_t>(dependencies_.size());
   if (ring.spill_charged + spill_of(edges) > capacity && spill_of(edges) > 0) {
-    return {Resource::kSpill, r, spill_of(edges), ring.spill_charged, capacity};
+    *shortage = {Resource::kSpill, r, spill_of(edges), ring.spill_charged, capacity};
+    return false;
   }
   // A task whose producers have all completed is never wired, and is charged nothing but spill.
   if (ring.edges_charged + edges > capacity && edges > 0 && !all_dependencies_complete()) {
-    return {Resource::kDependencies, r, edges, ring.edges_charged, capacity};
+    *shortage = {Resource::kDependencies, r, edges, ring.edges_charged, capacity};
+    return false;
   }
-  if (!map_.room_for(write_count_)) return {Resource::kRegions, r, write_count_, map_.live(), TensorMap::kCapacity};
-  return {};
+  if (!map_.room_for(write_count_)) {
+    *shortage = {Resource::kRegions, r, write_count_, map_.live(), TensorMap::kCapacity};
+    return false;
+  }
+  return true;
 }
 
 Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted* submitted, Shortage* shortage,
@@ -183,13 +192,11 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
   for (int i = 0; i < args.tensor_count(); ++i) {
     if (args.tag(i) == TensorArgType::OUTPUT) heap_bytes += output_bytes(args.tensor(i).create_info());
   }
-  *shortage = find_shortage(r, heap_bytes);
-  if (shortage->resource != Resource::kNone) return Outcome::kShort;
+  if (!has_room(r, heap_bytes, shortage)) return Outcome::kShort;
   *refusal = collect_dependencies(args);
   if (*refusal != nullptr) return Outcome::kRefused;
   if (spec.shape == Shape::kAlloc) dependencies_.clear();  // complete from the start: there is nothing to wait for
-  *shortage = find_dependency_shortage(r);
-  if (shortage->resource != Resource::kNone) return Outcome::kShort;
+  if (!has_room_for_dependencies(r, shortage)) return Outcome::kShort;
   const bool has_predicate = spec.shape <= Shape::kMix && args.predicate().op != PredicateOp::NONE &&
                              args.predicate().operand.tensor != nullptr && args.predicate().operand.tensor->buffer.addr != 0;
   const RecordRef record =
@@ -270,7 +277,7 @@ std::uint32_t Graph::write_record(Task& task, const TaskSpec& spec, const CoreTa
       continue;
     }
     const TensorCreateInfo& info = args.tensor(i).create_info();
-    tensors[i] = materialize(info, output, task.id);
+    materialize(info, output, task.id, tensors[i]);
     output += output_bytes(info);
     outputs |= 1u << i;
   }

@@ -159,8 +159,8 @@ class Graph {
   void add_dependency(PTO2TaskId id, DepFlags flags);
   void add_creator(const ChipTensor& tensor, DepFlags flags);
   bool all_dependencies_complete() const;
-  Shortage find_shortage(int ring, std::uint64_t heap_bytes);
-  Shortage find_dependency_shortage(int ring) const;
+  bool has_room(int ring, std::uint64_t heap_bytes, Shortage* shortage);
+  bool has_room_for_dependencies(int ring, Shortage* shortage) const;
   std::uint32_t write_record(Task& task, const TaskSpec& spec, const CoreTaskArgs& args, char* output);
   bool link(Task& task, RecordRef record);
   void retire(int ring);

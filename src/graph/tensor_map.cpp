@@ -5,15 +5,15 @@
 namespace simpler::graph {
 namespace {
 
-// Byte offsets are scaled to fit 32-bit coordinates: floor for the low end, ceiling for the high one, so that ranges
+// Byte offsets are scaled to fit 31-bit coordinates: floor for the low end, ceiling for the high one, so that ranges
 // only ever grow.
 constexpr int kByteShift = 12;
 
 std::uint32_t byte_floor(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes >> kByteShift, UINT32_MAX - 1));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes >> kByteShift, INT32_MAX - 1));
 }
 std::uint32_t byte_ceiling(std::uint64_t bytes) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>((bytes >> kByteShift) + 1, UINT32_MAX));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>((bytes >> kByteShift) + 1, INT32_MAX));
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ Box TensorMap::everything() {
   Box box;
   for (std::uint32_t d = 0; d < MAX_TENSOR_DIMS; ++d) {
     box.lo[d] = 0;
-    box.hi[d] = UINT32_MAX;
+    box.hi[d] = INT32_MAX;
   }
   return box;
 }
@@ -40,8 +40,8 @@ Box TensorMap::Group::query(const Region& region) const {
   // Another layout meets this one's boxes by byte range, which bounds their outermost coordinate.
   Box box = everything();
   const std::uint64_t outermost = std::uint64_t{layout.strides[0]} * element_bytes;
-  box.lo[0] = static_cast<std::uint32_t>(std::min<std::uint64_t>(region.begin / outermost, UINT32_MAX - 1));
-  box.hi[0] = static_cast<std::uint32_t>(std::min<std::uint64_t>((region.end - 1) / outermost + 1, UINT32_MAX));
+  box.lo[0] = static_cast<std::uint32_t>(std::min<std::uint64_t>(region.begin / outermost, INT32_MAX - 1));
+  box.hi[0] = static_cast<std::uint32_t>(std::min<std::uint64_t>((region.end - 1) / outermost + 1, INT32_MAX));
   return box;
 }
 

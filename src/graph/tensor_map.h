@@ -29,6 +29,9 @@ class TensorMap {
   bool room_for(std::uint32_t entries) const { return live_ + entries <= kCapacity; }
   std::uint32_t live() const { return live_; }
 
+  // Whether any entry of that buffer may exist: a cheap reason not to describe an access in detail.
+  bool knows(std::uint64_t buffer) const { return lookup(buffer) != kNone; }
+
   // Calls found(producer, entry, overlap) for each entry that `region` overlaps; one producer may come several times.
   template <typename Found>
   void find(const Region& region, Found found) const {
