@@ -65,7 +65,8 @@ class CoreTaskArgsWithDeps : private CoreTaskArgs {
  private:
   void append(PTO2TaskId id, DepFlags kind) {
     if (count_ >= N) {
-      set_error("add_dep: more dependencies than CoreTaskArgsWithDeps<N> holds; raise N");
+      Base::format_error("add_dep: dependency %u was added, and CoreTaskArgsWithDeps<%u> has no room for it: raise N", count_ + 1,
+                         static_cast<uint32_t>(N));
       return;
     }
     ids_[count_] = id;

@@ -99,9 +99,10 @@ static inline bool rt_is_fatal() { return current_runtime()->ops->is_fatal(curre
 #define LOG_INFO_V8(...) LOG_INFO(__VA_ARGS__)
 #define LOG_INFO_V9(...) LOG_INFO(__VA_ARGS__)
 
-[[noreturn]] inline void TaskOutputTensors::out_of_range() const {
+[[noreturn]] inline void TaskOutputTensors::out_of_range(uint32_t index) const {
   if (!rt_is_fatal()) {
-    simpler_report_fatal(PTO2_ERROR_INVALID_ARGS, "TaskOutputTensors::get_ref", "index past the %u outputs of the task", size());
+    simpler_report_fatal(PTO2_ERROR_INVALID_ARGS, "TaskOutputTensors::get_ref", "index %u is past the %u outputs of the task", index,
+                         size());
   }
   throw OrchestrationStopped{};
 }

@@ -5,8 +5,10 @@
 // Threads   One orchestration thread; nothing here is shared.
 // Errors    A misuse never throws: the first one is recorded in the object and reported by the submit call.
 #pragma once
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <type_traits>
 
 #include "arg_direction.h"
@@ -126,8 +128,9 @@ struct BasicTaskArgs {
     for (int i = 0; i < count; ++i) append_scalar(to_u64(values[i]), static_cast<uint8_t>(DataType::INT32), &values[i]);
   }
   void copy_scalars_from(const BasicTaskArgs &source, int offset, int count) {
-    if (offset < 0 || count < 0 || offset + count > source.scalar_count_) {
-      set_error("copy_scalars_from: the range lies outside the source's scalars");
+    if (offset < 0 || count < 0 || offset > source.scalar_count_ || count > source.scalar_count_ - offset) {
+      format_error("copy_scalars_from: %d from offset %d are not inside the source, which has %d scalars", count, offset,
+                   source.scalar_count_);
       return;
     }
     for (int i = 0; i < count; ++i) append_scalar(source.scalars_[offset + i], source.scalar_dtypes_[offset + i], nullptr);
@@ -138,7 +141,7 @@ struct BasicTaskArgs {
 #if !defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
   void set_dependencies_with_kinds(const PTO2TaskId *ids, const DepFlags *kinds, uint32_t count) {
     if (count > 0 && kinds == nullptr) {
-      set_error("set_dependencies_with_kinds: a count without an array of kinds");
+      format_error("set_dependencies_with_kinds: a count of %u without an array of kinds", count);
       return;
     }
     bind_dependencies(ids, kinds, count);
@@ -159,7 +162,7 @@ struct BasicTaskArgs {
   // Tasks that share a slot are timed together: first start to last end. 0..15.
   void set_task_timing_slot(int32_t slot) {
     if (slot < 0 || slot >= MAX_TASK_TIMING_SLOTS) {
-      set_error("set_task_timing_slot: the slot must lie in 0..15");
+      format_error("set_task_timing_slot: slot %d is outside 0..%d", slot, MAX_TASK_TIMING_SLOTS - 1);
       return;
     }
     timing_slot_ = slot;
@@ -212,6 +215,17 @@ struct BasicTaskArgs {
   int32_t tensor_count() const { return tensor_count_; }
   int32_t scalar_count() const { return scalar_count_; }
 
+ protected:
+  // set_error with values in the text, which the object keeps.
+  [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] void format_error(const char *pattern, ...) {
+    if (has_error) return;
+    va_list values;
+    va_start(values, pattern);
+    std::vsnprintf(error_text_, sizeof error_text_, pattern, values);
+    va_end(values);
+    set_error(error_text_);
+  }
+
  private:
   template <typename... A, typename... B>
   void add_tensors(TensorArgType tag, B &...tensors) {
@@ -225,7 +239,8 @@ struct BasicTaskArgs {
     if (scalar_count_ > 0) {
       set_error("a tensor was added after a scalar: add all tensors first");
     } else if (static_cast<std::size_t>(tensor_count_) >= MaxT) {
-      set_error("too many tensor arguments: a task takes at most 32");
+      format_error("too many arguments: tensor %d was added, and a task takes at most %d tensors", tensor_count_ + 1,
+                   static_cast<int>(MaxT));
     } else {
       tags_[tensor_count_] = static_cast<uint8_t>(tag);
       tensors_[tensor_count_++] = argument;
@@ -233,7 +248,8 @@ struct BasicTaskArgs {
   }
   void append_scalar(uint64_t bits, uint8_t dtype, const void *source) {
     if (static_cast<std::size_t>(scalar_count_) >= MaxS) {
-      set_error("too many scalar arguments: a task takes at most 16");
+      format_error("too many arguments: scalar %d was added, and a task takes at most %d scalars", scalar_count_ + 1,
+                   static_cast<int>(MaxS));
       return;
     }
     scalars_[scalar_count_] = bits;
@@ -246,7 +262,7 @@ struct BasicTaskArgs {
       dep_kinds_ = nullptr;
       dep_count_ = 0;
     } else if (ids == nullptr) {
-      set_error("set_dependencies: a count without an array of task ids");
+      format_error("set_dependencies: a count of %u without an array of task ids", count);
     } else if (dep_count_ > 0) {
       set_error("set_dependencies was called twice: pass all dependencies in one array");
     } else {
@@ -279,6 +295,7 @@ struct BasicTaskArgs {
   TensorRef tensors_[MaxT];
   uint64_t scalars_[MaxS];
   const void *scalar_sources_[MaxS];
+  char error_text_[128];  // of format_error
 };
 
 using CoreTaskArgs = BasicTaskArgs<CORE_MAX_TENSOR_ARGS, CORE_MAX_SCALAR_ARGS>;
@@ -302,14 +319,14 @@ class TaskOutputTensors {
   PTO2TaskId task_id() const { return id_; }
   const ChipTensor &get_ref(uint32_t i) const & {
     uint32_t rest = outputs_;
-    for (; i > 0 && rest != 0; --i) rest &= rest - 1;
-    if (rest == 0) out_of_range();
+    for (uint32_t left = i; left > 0 && rest != 0; --left) rest &= rest - 1;
+    if (rest == 0) out_of_range(i);
     return descriptors_[__builtin_ctz(rest)];
   }
   const ChipTensor &get_ref(uint32_t) const && = delete;
 
  private:
-  [[noreturn]] void out_of_range() const;  // pto_orchestration_api.h
+  [[noreturn]] void out_of_range(uint32_t index) const;  // pto_orchestration_api.h
 
   PTO2TaskId id_ = PTO2TaskId::invalid();
   const ChipTensor *descriptors_ = nullptr;

@@ -66,12 +66,16 @@ Verdict check_chip_callable(const void* blob, std::size_t bytes) {
   if (chip->child_count < 0 || chip->child_count > kChipMaxChildren) {
     return Verdict::invalid("ChipCallable: child count is %d; allowed: 0 to %d", chip->child_count, kChipMaxChildren);
   }
+  std::uint64_t seen[kChipMaxChildren / 64] = {};
   for (int i = 0; i < chip->child_count; ++i) {
     const std::int32_t func_id = chip->child_func_ids[i];
     const std::uint32_t offset = chip->child_offsets[i];
     if (func_id < 0 || func_id >= kChipMaxChildren) {
       return Verdict::invalid("child %d: func_id is %d; allowed: 0 to %d", i, func_id, kChipMaxChildren - 1);
     }
+    std::uint64_t& seen_word = seen[func_id / 64];
+    if ((seen_word >> (func_id % 64) & 1) != 0) return Verdict::invalid("child %d: func_id %d is given twice", i, func_id);
+    seen_word |= std::uint64_t{1} << (func_id % 64);
     if (offset % kCallableAlignment != 0) {
       return Verdict::invalid("child %d: offset %u is not a multiple of %zu", i, offset, kCallableAlignment);
     }

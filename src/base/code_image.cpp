@@ -1,6 +1,7 @@
 #include "base/code_image.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,6 +9,26 @@
 #include <cstring>
 
 namespace simpler {
+namespace {
+
+// Why the loader must not see these bytes, or nullptr. It maps what the headers say and dies where a file is cut short.
+const char* damage_of(const char* bytes, std::size_t count) {
+  Elf64_Ehdr header;
+  if (count < sizeof header) return "it is shorter than the header of a shared object";
+  std::memcpy(&header, bytes, sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "it is no ELF file";
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) return "it is no 64-bit shared object";
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return "its program headers have an unknown size";
+  if (header.e_phoff > count || (count - header.e_phoff) / sizeof(Elf64_Phdr) < header.e_phnum) return "it is cut off before the end of its program headers";
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_offset > count || segment.p_filesz > count - segment.p_offset) return "it is cut off: a segment ends after its last byte";
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 CodeImage::~CodeImage() {
   if (handle_ != nullptr) dlclose(handle_);
@@ -15,6 +36,9 @@ CodeImage::~CodeImage() {
 }
 
 Status CodeImage::load(const void* bytes, std::size_t count, const std::string& name, CodeImage* image) {
+  if (const char* damage = damage_of(static_cast<const char*>(bytes), count); damage != nullptr) {
+    return fail(ErrorKind::kDevice, format("%s does not load: %s (%zu bytes)", name.c_str(), damage, count));
+  }
   CodeImage fresh;
   fresh.file_ = memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC);  // the kernel takes at most 249 bytes
   if (fresh.file_ < 0) {

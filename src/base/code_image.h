@@ -3,6 +3,7 @@
 // What      The bytes go into an anonymous file (memfd) that is loaded by its /proc path. Each image has a file of its
 //           own, so two images of the same bytes share neither globals nor addresses. The file keeps a readable name for
 //           debuggers, profilers and sanitizers. Symbols stay local to the image.
+// Trust     A file that was cut off, or is no shared object, is refused. What its bytes say is trusted beyond that.
 // Lifetime  Unloaded by the destructor: nothing may run in it any more. Movable.
 // Threads   Construction and destruction from any thread (the loader has its own lock); symbol() too.
 #pragma once

@@ -141,18 +141,21 @@ constexpr LevelRow kSwimlane = {"enable_chip_swimlane", "enable_l2_swimlane", &a
 constexpr LevelRow kDump = {"enable_dump_args", "enable_dump_tensor", &abi::CallConfig::enable_dump_args, 1,
                             abi::kDumpLevelMax};
 
+// Setters take any object, None too: they refuse it themselves, with the name of the field.
+const auto kAnyValue = nb::for_setter(nb::arg("value").none());
+
 template <const LevelRow& row> void bind_level(nb::class_<PyCallConfig>& cls) {
   const auto get = [](const PyCallConfig& c) { return c.wire.*row.member; };
   const auto set = [](PyCallConfig& c, nb::handle v) {
     c.wire.*row.member = level_from(v, row.when_true, row.max, row.name);
   };
-  cls.def_prop_rw(row.name, get, set).def_prop_rw(row.older_name, get, set);
+  cls.def_prop_rw(row.name, get, set, kAnyValue).def_prop_rw(row.older_name, get, set, kAnyValue);
 }
 
 template <const RingRow& row> void bind_ring(nb::class_<abi::RuntimeEnv>& cls) {
   cls.def_prop_rw(
       row.name, [](const abi::RuntimeEnv& env) { return get_ring(env.*row.member); },
-      [](abi::RuntimeEnv& env, nb::handle value) { set_ring(env.*row.member, value, row.name); });
+      [](abi::RuntimeEnv& env, nb::handle value) { set_ring(env.*row.member, value, row.name); }, kAnyValue);
 }
 
 }  // namespace
@@ -170,22 +173,22 @@ void bind_call_config(nb::module_& m) {
   config.def("__init__", [](PyCallConfig* self) { new (self) PyCallConfig(); })
       .def_prop_rw(
           "aicpu_thread_num", [](const PyCallConfig& c) { return c.wire.aicpu_thread_num; },
-          [](PyCallConfig& c, nb::handle v) { c.wire.aicpu_thread_num = i32_from(v, "aicpu_thread_num"); })
+          [](PyCallConfig& c, nb::handle v) { c.wire.aicpu_thread_num = i32_from(v, "aicpu_thread_num"); }, kAnyValue)
       .def_prop_rw(
           "enable_pmu", [](const PyCallConfig& c) { return c.wire.enable_pmu; },
-          [](PyCallConfig& c, nb::handle v) { c.wire.enable_pmu = i32_from(v, "enable_pmu"); })
+          [](PyCallConfig& c, nb::handle v) { c.wire.enable_pmu = i32_from(v, "enable_pmu"); }, kAnyValue)
       .def_prop_rw(
           "enable_dep_gen", [](const PyCallConfig& c) { return c.wire.enable_dep_gen != 0; },
-          [](PyCallConfig& c, nb::handle v) { c.wire.enable_dep_gen = flag_from(v, "enable_dep_gen"); })
+          [](PyCallConfig& c, nb::handle v) { c.wire.enable_dep_gen = flag_from(v, "enable_dep_gen"); }, kAnyValue)
       .def_prop_rw(
           "enable_scope_stats", [](const PyCallConfig& c) { return c.wire.enable_scope_stats != 0; },
-          [](PyCallConfig& c, nb::handle v) { c.wire.enable_scope_stats = flag_from(v, "enable_scope_stats"); })
+          [](PyCallConfig& c, nb::handle v) { c.wire.enable_scope_stats = flag_from(v, "enable_scope_stats"); }, kAnyValue)
       .def_prop_rw(
           "output_prefix", [](const PyCallConfig& c) { return nb::str(c.wire.output_prefix); },
-          [](PyCallConfig& c, nb::handle v) { set_output_prefix(c.wire, v); })
+          [](PyCallConfig& c, nb::handle v) { set_output_prefix(c.wire, v); }, kAnyValue)
       .def_prop_rw(
           "block_dim", [](const PyCallConfig& c) { return c.block_dim; },
-          [](PyCallConfig& c, nb::handle v) { c.block_dim = i32_from(v, "block_dim"); },
+          [](PyCallConfig& c, nb::handle v) { c.block_dim = i32_from(v, "block_dim"); }, kAnyValue,
           "Kept for older programs; a run takes the whole device.")
       .def_prop_rw(
           "runtime_env", [](PyCallConfig& c) -> abi::RuntimeEnv& { return c.wire.runtime_env; },

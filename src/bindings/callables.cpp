@@ -231,10 +231,10 @@ void bind_callables(nb::module_& m) {
           },
           nb::arg("i"), "Bytes from the start of the storage; a multiple of 64.")
       .def("__repr__", [](const ChipCallableBlob& b) {
-        const std::string text =
-            format("ChipCallable(func_name='%s', sig_count=%d, binary_size=%u, child_count=%d)", b.header().func_name,
-                   b.header().sig_count, b.header().binary_size, b.header().child_count);
-        return nb::str(text.c_str());
+        const std::string rest = format("', sig_count=%d, binary_size=%u, child_count=%d)", b.header().sig_count,
+                                        b.header().binary_size, b.header().child_count);
+        return nb::str("ChipCallable(func_name='") + name_text(b.header().func_name, b.header().func_name_len) +
+               nb::str(rest.c_str());
       });
 }
 

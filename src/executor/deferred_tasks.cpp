@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/completion_types.h"
+#include "executor/crash_guard.h"
 
 namespace simpler::executor {
 
@@ -48,14 +49,19 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   if (error != 0) return {static_cast<ErrorCode>(error), "the kernel reported it with defer_error"};
   if (count > kMaxConditions) return {ErrorCode::ASYNC_REGISTRATION_FAILED, "more completion conditions than the slab holds"};
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (const Refusal refusal = check(slab.entries[i]); refusal.text != nullptr) return refusal;
+    const DeferredCompletionEntry& entry = slab.entries[i];
+    if (const Refusal refusal = check(entry); refusal.text != nullptr) return refusal;
+    // Whoever polls later is not guarded, so memory that is not there must be noticed now.
+    if (CrashGuard::call([&] { static_cast<void>(holds(entry)); }) != 0) {
+      return {ErrorCode::ASYNC_COMPLETION_INVALID, "the address of a completion condition is not readable memory"};
+    }
   }
   const std::lock_guard lock(mutex_);
   auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) { return w.record == record; });
   if (found == waiting_.end()) {
     if (waiting_.size() >= kMaxTasks) return {ErrorCode::ASYNC_WAIT_OVERFLOW, "64 tasks wait for completion conditions already"};
     task.blocks_left.fetch_add(1, std::memory_order_relaxed);  // the caller's block is unreported: it cannot be 0
-    waiting_.push_back({record, {}});
+    waiting_.push_back({record, task.id, {}});
     found = waiting_.end() - 1;
     count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_relaxed);
   }
@@ -86,6 +92,11 @@ std::size_t DeferredTasks::take_due(graph::RecordRef* records, std::size_t most)
   }
   count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_relaxed);
   return taken;
+}
+
+PTO2TaskId DeferredTasks::first() {
+  const std::lock_guard lock(mutex_);
+  return waiting_.empty() ? PTO2TaskId::invalid() : waiting_.front().task;
 }
 
 void DeferredTasks::clear() {

@@ -35,11 +35,14 @@ class DeferredTasks {
   bool any_due();
   // Up to `most` tasks whose conditions hold; each is one block to report.
   std::size_t take_due(graph::RecordRef* records, std::size_t most);
+  // One of the tasks that wait; invalid if there is none.
+  PTO2TaskId first();
   void clear();
 
  private:
   struct Waiting {
     graph::RecordRef record;
+    PTO2TaskId task;
     std::vector<DeferredCompletionEntry> conditions;  // those that did not hold yet
   };
   static Refusal check(const DeferredCompletionEntry& entry);

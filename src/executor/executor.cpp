@@ -22,7 +22,9 @@ std::chrono::milliseconds scheduler_timeout_from_environment() {
   if (text == nullptr || *text == '\0') return kDefaultSchedulerTimeout;
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
-  return *end == '\0' && value > 0 ? std::chrono::milliseconds(value) : kDefaultSchedulerTimeout;
+  if (*end == '\0' && value > 0) return std::chrono::milliseconds(value);
+  log::host(log::Level::kWarn, __func__, "SIMPLER_SCHEDULER_TIMEOUT_MS=%s is ignored: it must be a whole number of milliseconds, at least 1", text);
+  return kDefaultSchedulerTimeout;
 }
 
 std::optional<std::uint64_t> seed_from_environment() {
@@ -110,6 +112,7 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   latch_ = &latch;
   kernels_ = &kernels;
   streak_ = 0;
+  stall_ = Stall{};
   CrashGuard::install();
   if (order_.enabled()) {
     order_.start();
@@ -169,18 +172,18 @@ void Executor::push(graph::RecordRef record) {
   }
   submitted_[static_cast<int>(task.shape)].push(record);
   gate_.announce();
-  if (!submitter_busy_ && ++streak_ >= kBusyStreak) set_submitter_busy(true);
+  if (!submitter_busy_.load(std::memory_order_relaxed) && ++streak_ >= kBusyStreak) set_submitter_busy(true);
 }
 
 void Executor::set_submitter_busy(bool busy) {
-  submitter_busy_ = busy;
+  submitter_busy_.store(busy, std::memory_order_relaxed);
   refresh_limit();
   if (!busy) gate_.announce();
 }
 
 void Executor::submitter_waits() {
   streak_ = 0;
-  if (submitter_busy_) set_submitter_busy(false);
+  if (submitter_busy_.load(std::memory_order_relaxed)) set_submitter_busy(false);
 }
 
 // Lets the worker run a few tasks. False if it had nothing to run.
@@ -200,7 +203,7 @@ void Executor::notify_submitter() {
 
 void Executor::refresh_limit() {
   const std::lock_guard lock(limit_mutex_);
-  const int base = base_threads_ - (submitter_busy_ && base_threads_ >= 2 ? 1 : 0);
+  const int base = base_threads_ - (submitter_busy_.load(std::memory_order_relaxed) && base_threads_ >= 2 ? 1 : 0);
   gate_.set_limit(std::min(base + stuck_.load(std::memory_order_relaxed) + gangs_.outstanding(), max_threads_));
 }
 
@@ -230,6 +233,14 @@ bool Executor::active() const {
   if (deferred_.count() > 0 || gangs_.pending() || gangs_.outstanding() > 0) return true;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // queues before counts: see Worker::search
   return gate_.counts().busy() > 0;
+}
+
+// Tasks that nobody has begun; those of several blocks that still have blocks to claim.
+std::uint32_t Executor::queued(int shape) const {
+  std::uint32_t total = open_[shape].count.load(std::memory_order_relaxed) + submitted_[shape].size();
+  const int count = worker_count_.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) total += workers_[i]->ring(shape).size();
+  return total;
 }
 
 void Executor::discard_queued() {
@@ -315,7 +326,12 @@ void Executor::watch_progress(int running, std::uint64_t progress) {
 
 void Executor::raise_timeout(int running) {
   const long long limit = static_cast<long long>(scheduler_timeout_.count());
+  stall_ = Stall{};
+  stall_.running = running;
+  for (int shape = 0; shape < graph::kQueuedShapes; ++shape) stall_.ready += queued(shape);
   if (running == 0) {
+    stall_.sub_class = "S4:dependency-deadlock";
+    stall_.task = deferred_.first();
     latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
                   "nothing happened for %lld ms: %u tasks wait for completion conditions that nobody fulfils (sub_class=S4:dependency-deadlock)",
                   limit, deferred_.count());
@@ -325,6 +341,9 @@ void Executor::raise_timeout(int running) {
     const Worker& worker = *workers_[i];
     if (!worker.stuck) continue;
     const PTO2TaskId task{worker.running().task.load(std::memory_order_relaxed)};
+    stall_.sub_class = "S1:running-stalled";
+    stall_.task = task;
+    stall_.core = worker.running().core.load(std::memory_order_relaxed);
     latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
                   "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d, one of %d that run "
                   "(sub_class=S1:running-stalled)",

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/spin.h"
 #include "executor/arch_profile.h"
 #include "executor/core_pool.h"
 #include "executor/deferred_tasks.h"
@@ -39,6 +40,15 @@ struct KernelTable {
 };
 
 class Worker;
+
+// What the watchdog saw when it ended a run.
+struct Stall {
+  const char* sub_class = "none";  // as tools and tests know it, "S1:running-stalled"
+  int running = 0;                 // kernels
+  std::uint32_t ready = 0;         // tasks
+  PTO2TaskId task = PTO2TaskId::invalid();  // one that is stuck
+  int core = -1;                            // where it runs; -1: nowhere
+};
 
 class Executor {
  public:
@@ -75,11 +85,14 @@ class Executor {
   bool active() const;
   // Tasks completed by workers, ever. A measure of progress.
   std::uint64_t completed() const;
+  // Once the latch is ready with SCHEDULER_TIMEOUT. All defaults if that code came from user code.
+  const Stall& stall() const { return stall_; }
 
  private:
   friend class Worker;
   static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
   static constexpr std::chrono::milliseconds kMonitorTick{1};
+  static constexpr std::chrono::microseconds kSubmitterSpin{20};  // most waits for one short task are over by then
   // How long kernels may still run after a time-out before they are given up; after another failure, the scheduler's
   // limit applies.
   static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
@@ -99,6 +112,7 @@ class Executor {
   // Whether a worker that holds `held` (or no core) could take something.
   bool work_visible(const Core* held);
   bool anything_queued(int shape) const;
+  std::uint32_t queued(int shape) const;
   void discard_queued();
   // Wakes the submitter if it waits for this slot, or, with kAnySlot, for anything.
   void notify_if_awaited(std::uint32_t slot) {
@@ -120,7 +134,7 @@ class Executor {
   // Submitter.
   WorkRing submitted_[graph::kQueuedShapes];
   std::uint32_t streak_ = 0;
-  bool submitter_busy_ = false;
+  std::atomic<bool> submitter_busy_{false};  // it alone writes it
   std::mutex submitter_mutex_;
   std::condition_variable submitter_wakeup_;
   bool submitter_called_ = false;
@@ -155,6 +169,7 @@ class Executor {
   std::mutex limit_mutex_;
   std::uint64_t last_progress_count_ = 0;
   Clock::time_point last_progress_;
+  Stall stall_;  // written before the latch is raised
   std::chrono::milliseconds scheduler_timeout_;
   std::thread monitor_thread_;
 };
@@ -167,7 +182,7 @@ void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done don
   submitter_waits();
   if (order_.enabled() && give_turn()) return;
   awaited_slot_.store(slot, std::memory_order_seq_cst);  // completers release a slot, then read this
-  if (!done() && !latch_->raised()) {
+  if (!spin_for(kSubmitterSpin, [&] { return done() || latch_->raised(); })) {
     std::unique_lock lock(submitter_mutex_);
     submitter_wakeup_.wait_until(lock, deadline, [this] { return submitter_called_; });
     submitter_called_ = false;

@@ -33,14 +33,6 @@ bool holds(const graph::Predicate& predicate) {
   return true;
 }
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 }  // namespace
 
 Core* current_core() { return bound_core; }
@@ -125,6 +117,10 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
   WorkerGate& gate = executor_.gate_;
   for (;;) {
     if (!gate.surplus() && executor_.work_visible(core_)) {
+      if (executor_.submitter_busy_.load(std::memory_order_relaxed)) {
+        const auto settled = Executor::Clock::now() + kSettleTime;
+        while (Executor::Clock::now() < settled) relax();
+      }
       // Busy before taking: so "nothing is queued and nobody is busy" means that nothing runs.
       const bool last = gate.end_search();
       if (executor_.deferred_.count() > 0) poll_deferred();
@@ -140,7 +136,7 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
     }
     if (executor_.stopping_.load(std::memory_order_acquire)) return false;
     if (Executor::Clock::now() - since >= kSearchTime || gate.surplus()) break;
-    relax();
+    for (int i = 0; i < 16; ++i) relax();  // each look at the queues takes a cache line from whoever fills them
   }
   drop_core();
   executor_.notify_if_awaited(Executor::kAnySlot);
@@ -217,9 +213,19 @@ void Worker::execute(Work work) {
     return;
   }
   if (executor_.latch_->raised()) return;  // the run has failed: what did not start never will
-  if (task.has_predicate && !holds(*task.predicate())) {
-    complete(work.record);
-    return;
+  if (task.has_predicate) {
+    const graph::Predicate& predicate = *task.predicate();
+    bool wanted = false;
+    if (const int signal = CrashGuard::call([&] { wanted = holds(predicate); }); signal != 0) {
+      executor_.latch_->raise(abi::ErrorCode::INVALID_ARGS, "the predicate of task %u in ring %u reads address %p, which ended with %s: is its tensor a real one?",
+                              task.id.local(), task.id.ring(), predicate.address, CrashGuard::describe(signal));
+      executor_.notify_submitter();
+      return;
+    }
+    if (!wanted) {
+      complete(work.record);
+      return;
+    }
   }
   if (task.shape == graph::Shape::kMix) {
     drop_core();

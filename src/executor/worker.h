@@ -33,7 +33,10 @@ class alignas(64) Worker {
 
  private:
   static constexpr std::uint32_t kBatch = 16;                         // tasks moved from another ring at once
-  static constexpr std::chrono::nanoseconds kSearchTime{5000};       // one futex wake; searching longer only burns CPU
+  static constexpr std::chrono::microseconds kSearchTime{50};         // the wake-up of a CPU that has gone idle
+  // A worker that has caught up with a busy submitter lets it get ahead by some twenty tasks. Otherwise both work on the
+  // same cache lines, task by task, and take twice as long (bench chain_us).
+  static constexpr std::chrono::microseconds kSettleTime{2};
 
   // A whole task; or, if block >= 0, one block of an open task; or, if lane.core is set, one lane of a block.
   struct Work {

@@ -3,6 +3,7 @@
 // Threads   push, query, sync: any. The failure of a piece of work stays until one sync or query has reported it.
 // Lifetime  The destructor runs what is queued, then joins.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/spin.h"
 #include "driver/driver.h"
 
 namespace simpler::driver {
@@ -35,7 +37,7 @@ struct Stream {
     {
       const std::lock_guard lock(mutex_);
       queue_.push_back(std::move(work));
-      ++pushed_;
+      queued_.store(++pushed_, std::memory_order_relaxed);
     }
     changed_.notify_all();
   }
@@ -52,6 +54,7 @@ struct Stream {
   }
 
   int sync(std::uint64_t target, std::int64_t timeout_ms, std::string* text) {
+    spin_for(kSpin, [&] { return published_.load(std::memory_order_relaxed) >= target; });
     std::unique_lock lock(mutex_);
     const auto done = [&] { return finished_ >= target; };
     if (timeout_ms < 0) {
@@ -86,15 +89,23 @@ struct Stream {
         code_ = code;
         text_ = std::move(text);
       }
-      ++finished_;
+      published_.store(++finished_, std::memory_order_relaxed);
       changed_.notify_all();
+      if (!queue_.empty() || closing_) continue;
+      lock.unlock();
+      spin_for(kSpin, [&] { return queued_.load(std::memory_order_relaxed) != published_.load(std::memory_order_relaxed); });
+      lock.lock();
     }
   }
+
+  // Runs in close succession find this thread, and runs of a few tasks the caller, still awake.
+  static constexpr std::chrono::microseconds kSpin{50};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Work> queue_;
   std::uint64_t pushed_ = 0, finished_ = 0;
+  std::atomic<std::uint64_t> queued_{0}, published_{0};  // the same numbers, for spinning without the lock
   int code_ = kOk;  // first failure not yet reported
   std::string text_;
   bool closing_ = false;

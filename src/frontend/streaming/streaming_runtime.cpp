@@ -90,6 +90,7 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
   image.result = {};
   const auto begin = Clock::now();
   latch_.clear();
+  bool submitted_all = false;
   if (!configure(image)) {
     latch_.raise(ErrorCode::HEAP_RING_DEADLOCK, "the system refuses the address space for task windows of %llu, %llu, %llu and %llu tasks",
                  static_cast<unsigned long long>(image.rings.ring_task_window[0]), static_cast<unsigned long long>(image.rings.ring_task_window[1]),
@@ -97,9 +98,11 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
   } else {
     kernels_ = &kernels;
     orchestration.bind(&binding_);
-    const int expected = orchestration.expected_arg_count(image.args);
+    int expected = 0;
+    executor::CrashGuard::install();
+    call_user("the configuration function", [&] { expected = orchestration.expected_arg_count(image.args); });
     const int given = image.args.tensor_count() + image.args.scalar_count();
-    if (given < expected) {
+    if (!latch_.raised() && given < expected) {
       image.result.code = abi::RunResult::kTooFewArguments;
       std::snprintf(image.result.text, sizeof image.result.text,
                     "the orchestration expects %d arguments and got %d (%d tensors, %d scalars)",
@@ -109,7 +112,9 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
     graph_.begin();
     executor_.begin_run(graph_, latch_, kernels);
     graph_.scopes().open(PTO2ScopeMode::AUTO);
-    call_entry(orchestration, image.args);
+    if (!latch_.raised()) call_user("the orchestration", [&] { orchestration.enter(image.args); });
+    submitted_all = !latch_.raised();
+    while (graph_.scopes().any()) graph_.scopes().close();
     drain();
     abandoned_ = !executor_.end_run();
     image.result.abandoned = abandoned_;
@@ -119,6 +124,21 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
   while (!latch_.ready()) std::this_thread::yield();  // another thread is formatting the text
   image.result.code = latch_.code();
   std::snprintf(image.result.text, sizeof image.result.text, "%s", latch_.text());
+  if (latch_.code() == static_cast<int>(ErrorCode::SCHEDULER_TIMEOUT)) log_stall(submitted_all);
+}
+
+void StreamingRuntime::log_stall(bool submitted_all) const {
+  const executor::Stall& stall = executor_.stall();
+  std::uint64_t open = 0;
+  for (int ring = 0; ring < graph::kRings; ++ring) {
+    graph_.for_each_live(ring, [&](PTO2TaskId id, const graph::Task&) { open += graph_.is_complete(id) ? 0 : 1; });
+  }
+  const std::uint64_t begun = static_cast<std::uint64_t>(stall.running) + stall.ready;
+  log::host(log::Level::kError, "scheduler",
+            "sub_class=%s completed=%llu/%llu running=%d ready=%u waiting=%llu orch_done=%d stuck_task_id=%lld stuck_core=%d", stall.sub_class,
+            static_cast<unsigned long long>(graph_.submitted_count() - open), static_cast<unsigned long long>(graph_.submitted_count()),
+            stall.running, stall.ready, static_cast<unsigned long long>(open > begun ? open - begun : 0), submitted_all ? 1 : 0,
+            static_cast<long long>(stall.task.raw), stall.core);
 }
 
 bool StreamingRuntime::configure(const abi::RunImage& image) {
@@ -142,19 +162,20 @@ bool StreamingRuntime::configure(const abi::RunImage& image) {
   return true;
 }
 
-void StreamingRuntime::call_entry(const Orchestration& orchestration, const ChipTaskArgs& args) {
+// Calls a function of the user's shared object; whatever goes wrong in it ends the run.
+template <typename Function>
+void StreamingRuntime::call_user(const char* what, Function function) {
   executor::CrashGuard::prepare_thread();
   try {
-    const int signal = executor::CrashGuard::call([&] { orchestration.enter(args); });
-    if (signal != 0) latch_.raise(ErrorCode::KERNEL_CRASHED, "the orchestration ended with %s", executor::CrashGuard::describe(signal));
+    const int signal = executor::CrashGuard::call([&] { function(); });
+    if (signal != 0) latch_.raise(ErrorCode::KERNEL_CRASHED, "%s ended with %s", what, executor::CrashGuard::describe(signal));
   } catch (const OrchestrationStopped&) {
     // The code is latched already.
   } catch (const std::exception& error) {
-    latch_.raise(ErrorCode::EXPLICIT_ORCH_FATAL, "the orchestration threw an exception: %s", error.what());
+    latch_.raise(ErrorCode::EXPLICIT_ORCH_FATAL, "%s threw an exception: %s", what, error.what());
   } catch (...) {
-    latch_.raise(ErrorCode::EXPLICIT_ORCH_FATAL, "the orchestration threw something that is no std::exception");
+    latch_.raise(ErrorCode::EXPLICIT_ORCH_FATAL, "%s threw something that is no std::exception", what);
   }
-  while (graph_.scopes().any()) graph_.scopes().close();
 }
 
 // Waits until all tasks are done: until the rings are empty, since all scopes are closed.

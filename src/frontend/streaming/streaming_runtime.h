@@ -40,7 +40,10 @@ class StreamingRuntime {
   static const PTO2RuntimeOps kOps;
 
   bool configure(const abi::RunImage& image);
-  void call_entry(const Orchestration& orchestration, const ChipTaskArgs& args);
+  template <typename Function>
+  void call_user(const char* what, Function function);
+  // The line that tools look for after a time-out of the watchdog.
+  void log_stall(bool submitted_all) const;
   void drain();
 
   TaskOutputTensors submit_kernels(MixedKernels kernels, const CoreTaskArgs& args);
