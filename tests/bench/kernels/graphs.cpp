@@ -1,0 +1,264 @@
+// The graphs that are timed. Tensors: cells float [kCells][16] (written), times int64 [4] (written), gate int32 [1]
+// (written). Scalars: graph, count (tasks, or what the graph counts), in_scope (tasks of one scope).
+// times: [0] nanoseconds from the first to the last submission, [1] tasks submitted.
+#include <time.h>
+
+#include <algorithm>
+
+#include "pto_orchestration_api.h"
+
+namespace {
+
+constexpr uint32_t kCells = 4096;
+constexpr uint32_t kLanes = 16;   // floats of a cell: one cache line
+constexpr uint32_t kFan = 200;    // producers of one reader
+constexpr uint32_t kChains = 16;  // chains that run beside each other
+constexpr uint32_t kLeaves = 512;
+
+enum Kernel : int32_t { kEmpty = 0, kGate = 1, kEmptyOnMatrixCore = 2 };
+
+struct Bench {
+  const ChipTensor& cells;
+  const ChipTensor& gate;
+  uint32_t count;
+  uint32_t in_scope;
+  int64_t submit_ns = -1;  // set by graphs that measure less than all of their submissions
+  int64_t submitted = 0;
+};
+
+int64_t now_ns() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+}
+
+ChipTensor cells_from(const Bench& bench, uint32_t first, uint32_t count = 1) {
+  const uint32_t shape[] = {count, kLanes};
+  const uint32_t offset[] = {first, 0};
+  return bench.cells.view(shape, offset);
+}
+
+TensorCreateInfo one_cell() {
+  const uint32_t shape[] = {kLanes};
+  return TensorCreateInfo(shape, 1, DataType::FLOAT32);
+}
+
+void submit(Bench& bench, const CoreTaskArgs& task) {
+  rt_submit_aiv_task(kEmpty, task);
+  ++bench.submitted;
+}
+
+// Calls body(n) for n in [0, count), `in_scope` calls in each scope.
+template <class Body> void in_scopes(uint32_t count, uint32_t in_scope, Body body) {
+  for (uint32_t n = 0; n < count;) {
+    PTO2_SCOPE() {
+      for (const uint32_t end = std::min(count, n + in_scope); n < end; ++n) body(n);
+    }
+  }
+}
+
+// One empty task without arguments.
+void one(Bench& bench) {
+  CoreTaskArgs task;
+  submit(bench, task);
+}
+
+// No task needs another; each reads one tensor and writes memory that the runtime allocates.
+void independent(Bench& bench) {
+  const TensorCreateInfo info = one_cell();
+  in_scopes(bench.count, bench.in_scope, [&](uint32_t) {
+    CoreTaskArgs task;
+    task.add_input(bench.cells);
+    task.add_output(info);
+    submit(bench, task);
+  });
+}
+
+// No task needs another; each writes its own cell.
+void independent_cells(Bench& bench) {
+  in_scopes(bench.count, bench.in_scope, [&](uint32_t n) {
+    const ChipTensor cell = cells_from(bench, n % kCells);
+    CoreTaskArgs task;
+    task.add_output(cell);
+    submit(bench, task);
+  });
+}
+
+// Each task needs the one before it: they update one tensor in place.
+void chain(Bench& bench) {
+  const ChipTensor cell = cells_from(bench, 0);
+  in_scopes(bench.count, bench.in_scope, [&](uint32_t) {
+    CoreTaskArgs task;
+    task.add_inout(cell);
+    submit(bench, task);
+  });
+}
+
+// kChains such chains, submitted in turn.
+void chains(Bench& bench) {
+  in_scopes(bench.count, bench.in_scope, [&](uint32_t n) {
+    const ChipTensor cell = cells_from(bench, n % kChains);
+    CoreTaskArgs task;
+    task.add_inout(cell);
+    submit(bench, task);
+  });
+}
+
+// Binary trees of kLeaves leaves, level by level: node n reads nodes 2n and 2n + 1. One scope for each tree.
+void tree(Bench& bench) {
+  for (uint32_t done = 0; done < bench.count; done += 2 * kLeaves - 1) {
+    PTO2_SCOPE() {
+      for (uint32_t node = 2 * kLeaves; --node > 0;) {
+        const ChipTensor cell = cells_from(bench, node);
+        const uint32_t child = node < kLeaves ? 2 * node : 0;
+        const ChipTensor left = cells_from(bench, child);
+        const ChipTensor right = cells_from(bench, child + 1);
+        CoreTaskArgs task;
+        if (child != 0) task.add_input(left, right);
+        task.add_output(cell);
+        submit(bench, task);
+      }
+    }
+  }
+}
+
+// `width` tasks write a cell each, one task reads them all; then the next cells. One scope for each group.
+void fan_in_of(Bench& bench, uint32_t width) {
+  uint32_t first = 0;
+  for (uint32_t done = 0; done < bench.count; done += width + 1) {
+    first = first + width <= kCells ? first : 0;
+    PTO2_SCOPE() {
+      for (uint32_t n = 0; n < width; ++n) {
+        const ChipTensor cell = cells_from(bench, first + n);
+        CoreTaskArgs task;
+        task.add_output(cell);
+        submit(bench, task);
+      }
+      const ChipTensor all = cells_from(bench, first, width);
+      CoreTaskArgs task;
+      task.add_input(all);
+      submit(bench, task);
+    }
+    first += width;
+  }
+}
+void fan_in(Bench& bench) { fan_in_of(bench, kFan); }
+
+// Every cell of the buffer is written by a task of its own, then one task reads the buffer whole.
+void tiles(Bench& bench) { fan_in_of(bench, kCells); }
+
+// Four nested scopes around each task.
+void nested_scopes(Bench& bench) {
+  for (uint32_t n = 0; n < bench.count; ++n) {
+    const ChipTensor cell = cells_from(bench, n % kCells);
+    PTO2_SCOPE() {
+      PTO2_SCOPE() {
+        PTO2_SCOPE() {
+          PTO2_SCOPE() {
+            CoreTaskArgs task;
+            task.add_output(cell);
+            submit(bench, task);
+          }
+        }
+      }
+    }
+  }
+}
+
+// One task of `count` blocks (in parts, since a task has at most 32767).
+void blocks(Bench& bench) {
+  for (uint32_t left = bench.count; left > 0;) {
+    const uint32_t part = std::min(left, uint32_t{25'000});
+    CoreTaskArgs task;
+    task.add_output(bench.cells);
+#if defined(SIMPLER_ARCH_A5)
+    task.launch_spec.set_core_num(static_cast<int16_t>(part));
+#else
+    task.launch_spec.set_block_num(static_cast<int16_t>(part));
+#endif
+    submit(bench, task);
+    left -= part;
+  }
+}
+
+// Two inputs and an output that the runtime allocates; the inputs come from outside the run.
+void two_inputs(Bench& bench) {
+  const TensorCreateInfo info = one_cell();
+  const ChipTensor left = cells_from(bench, 0);
+  const ChipTensor right = cells_from(bench, 1);
+  in_scopes(bench.count, bench.in_scope, [&](uint32_t) {
+    CoreTaskArgs task;
+    task.add_input(left, right);
+    task.add_output(info);
+    submit(bench, task);
+  });
+}
+
+// The same, but the inputs are the outputs of the two tasks before.
+void two_results(Bench& bench) {
+  const TensorCreateInfo info = one_cell();
+  ChipTensor left, right;
+  in_scopes(bench.count, bench.in_scope, [&](uint32_t n) {
+    if (n % bench.in_scope == 0) left = right = cells_from(bench, 0);
+    CoreTaskArgs task;
+    task.add_input(left, right);
+    task.add_output(info);
+    const TaskOutputTensors out = rt_submit_aiv_task(kEmpty, task);
+    ++bench.submitted;
+    left = right;
+    right = out.get_ref(0);
+  });
+}
+
+// Like two_inputs, but nothing runs meanwhile: with one cluster, its only matrix core waits in the gate until the end.
+// All tasks are in one scope, so the window must hold them.
+void gated(Bench& bench) {
+  const TensorCreateInfo info = one_cell();
+  const ChipTensor left = cells_from(bench, 0);
+  const ChipTensor right = cells_from(bench, 1);
+  CoreTaskArgs gate;
+  gate.add_no_dep(bench.gate);
+  rt_submit_aic_task(kGate, gate);
+  const timespec pause = {0, 2'000'000};  // until the gate's thread is inside and asleep
+  nanosleep(&pause, nullptr);
+
+  const int64_t start = now_ns();
+  for (uint32_t n = 0; n < bench.count; ++n) {
+    CoreTaskArgs task;
+    task.add_input(left, right);
+    task.add_output(info);
+    rt_submit_aic_task(kEmptyOnMatrixCore, task);
+  }
+  bench.submit_ns = now_ns() - start;
+  bench.submitted = bench.count;
+  const uint32_t first[] = {0};
+  set_tensor_data(bench.gate, 1, first, int32_t{1});
+}
+
+// As in programs.py.
+constexpr void (*kGraphs[])(Bench&) = {one,    independent, independent_cells, chain,  chains,     tree,
+                                       fan_in, tiles,       nested_scopes,     blocks, two_inputs, two_results,
+                                       gated};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig bench_config(const ChipTaskArgs&) {
+  return PTO2OrchestrationConfig{.expected_arg_count = 6};
+}
+
+extern "C" __attribute__((visibility("default"))) void bench_graph(const ChipTaskArgs& args) {
+  const uint64_t graph = args.scalar(0);
+  if (graph >= sizeof(kGraphs) / sizeof(kGraphs[0])) {
+    rt_report_fatal(PTO2_ERROR_INVALID_ARGS, "there is no graph %llu", static_cast<unsigned long long>(graph));
+    return;
+  }
+  const ChipTensor& times = args.tensor(1).ref();
+  Bench bench{args.tensor(0).ref(), args.tensor(2).ref(), static_cast<uint32_t>(args.scalar(1)),
+              static_cast<uint32_t>(args.scalar(2))};
+  const int64_t start = now_ns();
+  kGraphs[graph](bench);
+  const int64_t submit_ns = bench.submit_ns >= 0 ? bench.submit_ns : now_ns() - start;
+  const uint32_t places[] = {0, 1};
+  set_tensor_data(times, 1, &places[0], submit_ns);
+  set_tensor_data(times, 1, &places[1], bench.submitted);
+}

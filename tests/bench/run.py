@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Measures the runtime against the budgets of docs/architecture.md and against its peers.
+
+Prints a table and writes build/bench/summary.json: each value by its name, `process` (where and with what it was
+measured) and `rows` (the table). Times are the best of several runs, with the median beside it, unless their row says
+otherwise. A missed budget is shown in the table and leaves the exit code 0; exit code 1 means that something could not
+be measured.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: its threads would compete for the processors
+
+import argparse
+import json
+import platform as host
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import peers
+import programs
+from programs import Graphs, Sample, best, median
+from simpler_setup.compile_cache import CompileCache
+from simpler_setup.kernel_compiler import KernelCompiler
+from simpler_setup.toolchain import host_compiler
+
+ROOT = Path(__file__).resolve().parents[2]
+OUTPUT = ROOT / "build" / "bench"
+TASKS = 100_000
+GATED_TASKS, GATED_WINDOW = 10_000, 32_768
+
+
+class Row(NamedTuple):
+    """What one value is and what it may be: at most `budget`, or at least that where `at_least` is set."""
+
+    name: str
+    unit: str
+    meaning: str
+    budget: float | None = None
+    at_least: bool = False
+
+
+ROWS = (
+    Row("submit_us", "us/task", "submission while workers run: 2 inputs, 1 runtime output", 0.15),
+    Row("submit_alone_us", "us/task", "the same while nothing runs", 0.15),
+    Row("independent_us", "us/task", "1 input, 1 runtime output; no task waits", 0.25),
+    Row("independent_cells_us", "us/task", "each writes its own cell of one buffer", 0.25),
+    Row("chain_us", "us/task", "one tensor updated in place", 0.30),
+    Row("chains_us", "us/task", "16 such chains in turn", 0.30),
+    Row("two_results_us", "us/task", "2 inputs from the 2 tasks before, 1 runtime output"),
+    Row("tree_us", "us/task", "binary trees of 512 leaves over cells of one buffer"),
+    Row("fan_in_us", "us/task", "200 cells written, one reader of all"),
+    Row("tiles_us", "us/task", "4096 cells written, one reader of the whole buffer"),
+    Row("nested_scopes_us", "us/task", "four nested scopes around each task"),
+    Row("block_us", "us/block", "SPMD tasks of 25000 blocks"),
+    Row("growth_ratio", "x", "per task, 1e6 to 1e4 tasks; the worse of independent and chain", 1.2),
+    Row("rss_growth_mib", "MiB", "memory after 1e6 tasks more than after 1e4; the window of 16384 fills meanwhile", 16),
+    Row("run_fixed_ms", "ms", "Worker.run of one empty task, three small tensors; median", 0.1),
+    Row("worker_init_ms", "ms", "Worker.init; median", 15),
+    Row("omp_speedup_dependent_min", "x", "OpenMP's time to ours; the worst of chain, chains, tree", 1, True),
+    Row("omp_speedup_fan_min", "x", "the worse of fan_in, tiles: few tasks wait; it runs the others inline"),
+    Row("omp_speedup_geomean", "x", "the mean of these five"),
+    Row("omp_speedup_independent", "x", "OpenMP's time to ours"),
+    Row("tbb_speedup_dependent_min", "x", "oneTBB flow graph's time to ours; it is told its edges, and infers none"),
+    Row("tbb_speedup_fan_min", "x", "the worse of fan_in, tiles"),
+    Row("tbb_speedup_independent", "x", "oneTBB flow graph's time to ours"),
+    Row("compile_add_s", "s", "vector_add's kernel, cold; best of 3", 0.5),
+    Row("compile_matmul_s", "s", "matmul kernel, cold; best of 3", 0.5),
+    Row("compile_softmax_s", "s", "softmax kernel, cold; best of 3", 1),
+    Row("scene_again_s", "s", "python test_vector_add.py again, in all; best of 5", 1),
+    Row("matmul_gflops", "GFLOP/s", "128 x 128 x 128 fp32 tile product on one core"),
+    Row("matmul_to_blas", "x", "the same to NumPy's BLAS on one thread", 0.8, True),
+    Row("build_s", "s", "package from clean (measured with --build)", 45),
+)  # fmt: skip
+
+Values = dict[str, float]
+
+
+#: Graphs that the peers know too, and all of which the total time is reported.
+DEPENDENT = ("chain", "chains", "tree")
+FANS = ("fan_in", "tiles")
+SHARED = ("independent", *DEPENDENT, *FANS)
+TOTALS = (*SHARED, "independent_cells", "two_results", "nested_scopes")
+
+
+def in_turn(bench: Graphs, wanted: Iterable[str], count: int, rounds: int) -> dict[str, list[Sample]]:
+    """Samples of several graphs, one of each per round: a busy spell of the machine then spoils none of them."""
+    samples: dict[str, list[Sample]] = {graph: bench.sample(graph, count, 1) for graph in wanted}
+    for _ in range(rounds - 1):
+        for graph in wanted:
+            samples[graph].append(bench.run(graph, count))
+    return samples
+
+
+def best_and_median(name: str, samples: list[Sample], field: str) -> Values:
+    return {name: best(samples, field), f"{name}_median": median(samples, field)}
+
+
+def graphs(platform: str, repeats: int) -> Values:
+    """Submission, execution, and the fixed cost of a run."""
+    with Graphs(platform) as bench:
+        samples = in_turn(bench, (*TOTALS, "two_inputs", "blocks"), TASKS, repeats)
+        values: Values = {}
+        for graph in TOTALS:
+            values.update(best_and_median(f"{graph}_us", samples[graph], "total"))
+        values.update(best_and_median("submit_us", samples["two_inputs"], "submit"))
+        values.update(best_and_median("block_us", samples["blocks"], "total"))
+        values["run_fixed_ms"] = statistics.median(s.total for s in bench.sample("one", 1, 200)) * 1e3
+    with Graphs(platform, sim_clusters=1) as bench:
+        gated = bench.sample("gated", GATED_TASKS, repeats, window=GATED_WINDOW)
+        values.update(best_and_median("submit_alone_us", gated, "submit"))
+    return values
+
+
+def growth(platform: str, repeats: int) -> Values:
+    """Time per task and memory of large runs against small ones."""
+    wanted, small, large = ("independent", "chain"), 10_000, 1_000_000
+    samples: dict[tuple[str, int], list[Sample]] = {}
+    with Graphs(platform) as bench:
+        in_turn(bench, wanted, small, repeats)
+        rss_before = _rss_mib()
+        for _ in range(repeats):
+            for graph in wanted:
+                samples.setdefault((graph, large), []).append(bench.run(graph, large))
+                samples.setdefault((graph, small), []).extend(bench.sample(graph, small, 3))
+        rss_after = _rss_mib()
+    ratios = {g: best(samples[g, large], "total") / best(samples[g, small], "total") for g in wanted}
+    values = {f"growth_ratio_{graph}": ratio for graph, ratio in ratios.items()}
+    return {**values, "growth_ratio": max(ratios.values()), "rss_growth_mib": rss_after - rss_before}
+
+
+def sizes(platform: str, repeats: int) -> dict[str, dict[str, float]]:
+    """Microseconds per task by graph and number of tasks."""
+    table: dict[str, dict[str, float]] = {}
+    with Graphs(platform) as bench:
+        for graph in programs.GRAPHS[1:-1]:
+            table[graph] = {
+                str(count): best(bench.sample(graph, count, repeats if count < 1_000_000 else 3), "total")
+                for count in (1_000, 10_000, 100_000, 1_000_000)
+            }
+    return table
+
+
+def start_up(platform: str, repeats: int) -> Values:
+    return {"worker_init_ms": statistics.median(programs.init_seconds(platform, 5 * repeats)) * 1e3}
+
+
+def against_peers(platform: str, repeats: int, notes: list[str]) -> Values:
+    """How much longer the peers take for the same graphs, in turn with ours. One that is not installed is noted."""
+    programs_of = {}
+    for peer in peers.PEERS:
+        try:
+            programs_of[peer.name] = peers.build(peer, OUTPUT)
+        except FileNotFoundError as missing:
+            notes.append(f"{peer.name} was not measured: {missing}")
+    ours: dict[str, list[float]] = {graph: [] for graph in SHARED}
+    theirs: dict[tuple[str, str], list[float]] = {}
+    with Graphs(platform) as bench:
+        for _ in range(repeats):
+            for graph, samples in in_turn(bench, SHARED, TASKS, 1).items():
+                ours[graph].append(best(samples, "total"))
+            for name, program in programs_of.items():
+                for graph, took in peers.measure(program, TASKS, _threads()).items():
+                    theirs.setdefault((name, graph), []).append(took)
+    values: Values = {}
+    for name in programs_of:
+        values.update({f"{name}_{graph}_us": min(theirs[name, graph]) for graph in SHARED})
+        speedups = {graph: min(theirs[name, graph]) / min(ours[graph]) for graph in SHARED}
+        values.update({f"{name}_speedup_{graph}": speedup for graph, speedup in speedups.items()})
+        del speedups["independent"]
+        values[f"{name}_speedup_geomean"] = statistics.geometric_mean(speedups.values())
+        for label, members in (("dependent", DEPENDENT), ("fan", FANS)):
+            values[f"{name}_speedup_{label}_min"] = min(speedups[graph] for graph in members)
+    return values
+
+
+def tool_chain(platform: str, repeats: int) -> Values:
+    """Compiling one kernel, and a scene test whose kernels are compiled already."""
+    values: Values = {}
+    examples = ROOT / "examples" / "vector_add"
+    sources = {
+        "add": (examples / "kernels" / "add.cpp", "aiv"),
+        "matmul": (programs.KERNELS / "matmul.cpp", "aic"),
+        "softmax": (programs.KERNELS / "softmax.cpp", "aiv"),
+    }
+    for name, (source, core_type) in sources.items():
+        values[f"compile_{name}_s"] = min(_cold_compile_seconds(platform, source, core_type) for _ in range(3))
+    command = [sys.executable, str(examples / "test_vector_add.py"), "-p", platform]
+    scene = [_seconds(lambda: subprocess.run(command, check=True, capture_output=True)) for _ in range(6)]
+    values["scene_again_s"] = min(scene[1:])
+    return values
+
+
+def _cold_compile_seconds(platform: str, source: Path, core_type: str) -> float:
+    with tempfile.TemporaryDirectory(prefix="simpler-bench-") as empty:
+        compiler = KernelCompiler(platform, cache=CompileCache(Path(empty)))
+        return _seconds(lambda: compiler.compile_incore(source, core_type))
+
+
+def product(platform: str, repeats: int) -> Values:
+    with programs.Product(platform) as bench:
+        tile, blas = bench.tile_gflops(), bench.blas_gflops()
+    return {"matmul_gflops": tile, "blas_gflops": blas, "matmul_to_blas": tile / blas}
+
+
+def build(platform: str, repeats: int) -> Values:
+    """A wheel from the sources alone, with the build tools that are installed already."""
+    with tempfile.TemporaryDirectory(prefix="simpler-bench-") as folder:
+        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        command += ["--no-build-isolation", "--wheel-dir", folder, "-C", f"build-dir={folder}/build", str(ROOT)]
+        return {"build_s": _seconds(lambda: subprocess.run(command, check=True))}
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _rss_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+class OtherLoad:
+    """Processors that other processes kept busy since this object was made, as a mean."""
+
+    def __init__(self) -> None:
+        self._start = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        """Seconds: the clock's, busy ones of all processors, and those of this process and its ended children."""
+        user, nice, system, _idle, _wait, *interrupts = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        busy = sum(map(int, (user, nice, system, *interrupts))) / os.sysconf("SC_CLK_TCK")
+        return time.monotonic(), busy, sum(os.times()[:4])
+
+    def mean(self) -> float:
+        wall, busy, own = (now - before for now, before in zip(self._now(), self._start))
+        return max(0.0, (busy - own) / wall)
+
+
+def _threads() -> int:
+    """Threads that the simulator and its peers use."""
+    text = os.environ.get("SIMPLER_SIM_THREADS", "")
+    return int(text) if text.isdigit() and int(text) > 0 else len(os.sched_getaffinity(0))
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), host.machine())
+
+
+def describe_process(platform: str) -> dict[str, Any]:
+    """Where and with what the values were measured."""
+    compiler = host_compiler()
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "platform": platform,
+        "cpus": len(os.sched_getaffinity(0)),
+        "cpu": _cpu_model(),
+        "threads": _threads(),
+        "compiler": f"{compiler.family} {compiler.version}",
+        "python": host.python_version(),
+        "commit": _git("rev-parse", "HEAD"),
+        "changed_files": len(_git("status", "--porcelain").splitlines()),
+    }
+
+
+def verdict(row: Row, value: float | None) -> str:
+    if value is None:
+        return "not measured"
+    if row.budget is None:
+        return ""
+    return "ok" if (value >= row.budget if row.at_least else value <= row.budget) else "MISSED"
+
+
+def print_table(values: Values) -> None:
+    def shown(name: str) -> str:
+        return f"{values[name]:.3f}" if name in values else ""
+
+    lines = [("name", "value", "median", "unit", "budget", "", "what")]
+    for row in ROWS:
+        budget = "" if row.budget is None else f"{'>=' if row.at_least else '<='} {row.budget:g}"
+        ok = verdict(row, values.get(row.name))
+        lines.append((row.name, shown(row.name), shown(f"{row.name}_median"), row.unit, budget, ok, row.meaning))
+    widths = [max(len(line[column]) for line in lines) for column in range(7)]
+    for line in lines:
+        cells = (cell.rjust(width) if column in (1, 2, 4) else cell.ljust(width)
+                 for column, (cell, width) in enumerate(zip(line, widths)))  # fmt: skip
+        print("  ".join(cells).rstrip())
+
+
+def print_sizes(table: dict[str, dict[str, float]]) -> None:
+    counts = list(next(iter(table.values())))
+    print("\nus/task by number of tasks".ljust(21) + "".join(f"{int(count):>12,}" for count in counts))
+    for graph, times in table.items():
+        print(f"{graph:20}" + "".join(f"{times[count]:12.3f}" for count in counts))
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measures the runtime against its budgets and its peers.")
+    parser.add_argument("-p", "--platform", default="a2a3sim", choices=["a2a3sim", "a5sim"])
+    parser.add_argument("--repeats", type=int, default=7, help="runs of which the best counts (default 7)")
+    parser.add_argument("--full", action="store_true", help="also every graph with 1e3 to 1e6 tasks")
+    parser.add_argument("--build", action="store_true", help="also build the package from clean (a minute)")
+    options = parser.parse_args(arguments)
+    if options.repeats < 1:
+        parser.error(f"--repeats must be at least 1, got {options.repeats}")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    summary_file = OUTPUT / "summary.json"
+    process = describe_process(options.platform)
+    values: Values = {}
+    notes: list[str] = []
+    failures: list[str] = []
+    steps: list[tuple[str, Callable[[], Values]]] = [
+        ("start-up", lambda: start_up(options.platform, options.repeats)),
+        ("graphs", lambda: graphs(options.platform, options.repeats)),
+        ("growth", lambda: growth(options.platform, options.repeats)),
+        ("peers", lambda: against_peers(options.platform, options.repeats, notes)),
+        ("tool-chain", lambda: tool_chain(options.platform, options.repeats)),
+        ("product", lambda: product(options.platform, options.repeats)),
+    ]
+    if options.build:
+        steps.append(("build", lambda: build(options.platform, options.repeats)))
+    elif (remembered := _remembered(summary_file)) is not None:
+        values["build_s"] = remembered["build_s"]
+        process["build_s_time"] = remembered["time"]
+        notes.append(f"build_s is of {remembered['time']}; --build measures it again")
+
+    others = OtherLoad()
+    for name, step in steps:
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        try:
+            values.update(step())
+        except Exception:
+            traceback.print_exc()
+            failures.append(name)
+    table = sizes(options.platform, options.repeats) if options.full and not failures else {}
+    process["busy_with_others"] = round(others.mean(), 2)
+    if process["busy_with_others"] > 0.1:
+        notes.append(f"other processes used {process['busy_with_others']} processors meanwhile: times are upper bounds")
+    if options.build and "build_s" in values:
+        process["build_s_time"] = process["time"]
+
+    measured = [(row, values.get(row.name)) for row in ROWS]
+    rows = [{**row._asdict(), "value": value, "verdict": verdict(row, value)} for row, value in measured]
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    summary = {**values, "process": process, "rows": rows, "sizes": table, "notes": notes}
+    summary_file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+    print_table(values)
+    if table:
+        print_sizes(table)
+    missed = [row["name"] for row in rows if row["verdict"] == "MISSED"]
+    print(f"\n{process['cpu']}, {process['cpus']} processors, {process['compiler']}, {options.platform}, "
+          f"{process['threads']} simulator threads")  # fmt: skip
+    for note in notes:
+        print(f"note: {note}")
+    print(f"budgets missed: {', '.join(missed) or 'none'}")
+    print(f"written to {summary_file.relative_to(ROOT)}")
+    if failures:
+        print(f"could not be measured: {', '.join(failures)}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _remembered(summary_file: Path) -> dict[str, Any] | None:
+    """The last build time and when it was measured."""
+    try:
+        summary = json.loads(summary_file.read_text(encoding="utf-8"))
+        return {"build_s": float(summary["build_s"]), "time": summary["process"]["build_s_time"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
