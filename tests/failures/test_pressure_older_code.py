@@ -1,0 +1,100 @@
+"""Programs of the older interface run unchanged, and every name of the interface compiles."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from failures_kit import PROGRAMS
+from simpler.task_interface import ArgDirection as D
+from simpler_setup import Scalar, SceneTestCase, TaskArgsBuilder, TensorArg, scene_test
+from simpler_setup.environment import include_root
+from simpler_setup.kernel_compiler import _SIM_KERNEL
+
+PLATFORMS = ["a2a3sim", "a5sim"]
+
+
+@scene_test(level=2, runtime="tensormap_and_ringbuffer")
+class OlderProgram(SceneTestCase):
+    CALLABLE = {
+        "orchestration": {
+            "source": "programs/older_orch.cpp",
+            "function_name": "aicpu_orchestration_entry",
+            "config_name": "aicpu_orchestration_config",
+            "signature": [D.IN, D.IN, D.OUT],
+        },
+        "incores": [
+            {
+                "func_id": 0,
+                "name": "scale_add",
+                "source": "programs/older_kernel.cpp",
+                "core_type": "aiv",
+                "signature": [D.IN, D.IN, D.OUT],
+            }
+        ],
+    }
+    CASES = [{"name": "eight_by_64", "platforms": PLATFORMS, "params": {"rows": 8}},
+             {"name": "many", "platforms": PLATFORMS, "params": {"rows": 1000}}]  # fmt: skip
+    RTOL = ATOL = 1e-5
+
+    def generate_args(self, params):
+        random = np.random.default_rng(7)
+        a, b = (random.standard_normal((params["rows"], 64), dtype=np.float32) for _ in range(2))
+        return TaskArgsBuilder(TensorArg("a", a), TensorArg("b", b), TensorArg("out", np.zeros_like(a)), Scalar("scale", 0.5))
+
+    def compute_golden(self, args, params):
+        half = np.float32(0.5)
+        args.out[:] = (args.a * half + args.b) * half + args.b
+        top = params["rows"] // 2
+        args.out[:top] = args.out[:top] * half + args.b[:top]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_program_of_the_older_interface_runs(platform):
+    from simpler.worker import Worker
+
+    chip = OlderProgram.compile_chip_callable(platform)
+    with Worker(level=2, platform=platform, runtime="tensormap_and_ringbuffer", sim_threads=2) as worker:
+        worker.init()
+        OlderProgram._st_l2_handle = worker.register(chip)
+        try:
+            for case in OlderProgram.CASES:
+                OlderProgram()._run_and_validate_l2(worker, chip, case)
+        finally:
+            OlderProgram._st_l2_handle = None
+
+
+# ---- names ----
+
+COMPILERS = [name for name in ("g++", "clang++-16", "clang++") if shutil.which(name)][:2]
+ARCHES = {"a2a3": "-DSIMPLER_ARCH_A2A3=1", "a5": "-DSIMPLER_ARCH_A5=1"}
+RUNTIMES = {"streaming": "-DSIMPLER_RUNTIME_STREAMING=1", "whole_graph": "-DSIMPLER_RUNTIME_WHOLE_GRAPH=1"}
+STRICT = ["-Wall", "-Wextra", "-Werror"]
+
+
+def compile_only(command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_name_of_the_orchestration_interface_compiles(compiler, arch, runtime):
+    folders = [f"-I{include_root() / name}" for name in ("orchestration", "kernel", "")]
+    compile_only([compiler, "-fsyntax-only", "-std=c++17", "-pthread", "-fPIC", *STRICT, ARCHES[arch], RUNTIMES[runtime], *folders,
+                  str(PROGRAMS / "names_orch.cpp")])  # fmt: skip
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("core", ["__DAV_VEC__", "__DAV_CUBE__"])
+@pytest.mark.parametrize("standard", ["-std=c++17", "as the kernel compiler"])
+def test_every_name_of_the_kernel_interface_compiles(compiler, arch, core, standard):
+    if standard == "-std=c++17":
+        flags = ["-std=c++17", "-fsyntax-only", *STRICT, "-Wno-unused-function"]
+    else:
+        flags = [flag for flag in _SIM_KERNEL if flag != "-shared"] + ["-fsyntax-only"]
+        flags += ["-fpermissive"] if compiler.startswith("g++") else []
+    folders = [f"-I{include_root() / name}" for name in ("", "pto", "kernel")]
+    compile_only([compiler, *flags, "-D__CPU_SIM", f"-D{core}", ARCHES[arch], *folders, str(PROGRAMS / "names_kernel.cpp")])
