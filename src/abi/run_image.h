@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "abi/call_config.h"
+#include "pto_types.h"
 #include "task_args.h"
 
 namespace simpler::abi {
@@ -37,12 +38,19 @@ struct RegisterCallableArgs {
 static_assert(sizeof(RegisterCallableArgs) == 152 && offsetof(RegisterCallableArgs, code_address) == 8 &&
               offsetof(RegisterCallableArgs, function_name) == 24 && offsetof(RegisterCallableArgs, config_name) == 88);
 
+// First start to last end of the tasks that share a timing slot, in nanoseconds from the run's start; equal: unused.
+struct TimingWindow {
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+};
+
 // How a run ended. code: 0, or one of error_codes.h, or kTooFewArguments.
 struct RunResult {
   static constexpr std::int32_t kTooFewArguments = -1;
   std::int32_t code;
   std::uint32_t abandoned;  // a kernel did not return: the device must not be used again, nor its memory freed
   std::uint64_t wall_ns;  // from the orchestration's entry to the last task's end
+  TimingWindow timing_slots[MAX_TASK_TIMING_SLOTS];
   char text[kResultTextBytes];  // the cause; "" on success
 };
 

@@ -114,6 +114,7 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   streak_ = 0;
   stall_ = Stall{};
   CrashGuard::install();
+  timing_slots_.clear();
   if (order_.enabled()) {
     order_.start();
     gate_.wake_one(false);

@@ -24,6 +24,7 @@
 #include "executor/deferred_tasks.h"
 #include "executor/gang_queue.h"
 #include "executor/seeded_order.h"
+#include "executor/timing_slots.h"
 #include "executor/work_ring.h"
 #include "executor/worker_gate.h"
 #include "graph/error_latch.h"
@@ -80,6 +81,9 @@ class Executor {
   void wait_for(std::uint32_t slot, Clock::time_point deadline, Done done);
   // Wakes the submitter out of wait_for.
   void notify_submitter();
+
+  // Of the last run.
+  const TimingSlots& timing_slots() const { return timing_slots_; }
 
   // Whether any task of the run is ready, running, or waits for conditions.
   bool active() const;
@@ -148,6 +152,7 @@ class Executor {
   };
   OpenTasks open_[graph::kQueuedShapes];
   DeferredTasks deferred_;
+  TimingSlots timing_slots_;
   GangQueue gangs_{cores_};
   SeededOrder order_;
 

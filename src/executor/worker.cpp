@@ -331,6 +331,8 @@ bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t 
   running_.block.store(block, std::memory_order_relaxed);
   const std::uint32_t sequence = kernel_sequence_.load(std::memory_order_relaxed);
   kernel_sequence_.store(sequence + 1, std::memory_order_relaxed);
+  const bool timed = task.timing_slot >= 0;
+  const auto begin = timed ? Executor::Clock::now() : Executor::Clock::time_point();
   try {
     const int signal = CrashGuard::call([&] { executor_.kernels_->functions[kernel](core_->args()); });
     if (signal != 0) fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, CrashGuard::describe(signal));
@@ -339,6 +341,7 @@ bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t 
   } catch (...) {
     fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, "it threw something that is no std::exception");
   }
+  if (timed) executor_.timing_slots_.record(task.timing_slot, begin, Executor::Clock::now());
   kernel_sequence_.store(sequence + 2, std::memory_order_relaxed);
   DeferredCompletionSlab& slab = core_->slab();
   if (slab.count == 0 && slab.error_code == 0) return false;

@@ -54,6 +54,7 @@ struct alignas(64) Task {
   std::uint8_t scalar_count;
   bool has_predicate;
   bool sync_start;
+  std::int8_t timing_slot;  // -1: none
   bool wired;  // its edges are charged to the dependency budget
 
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include "frontend/device_program.h"
 #include "host/registry.h"
 #include "host/ring_config.h"
+#include "host/run_trace.h"
 #include "host/sim_options.h"
 #include "host/staging.h"
 
@@ -26,7 +26,6 @@ namespace {
 
 using driver::Driver;
 using driver::DeviceFunction;
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::string_view kSimSuffix = "sim";
 
@@ -53,7 +52,7 @@ struct RunSlot {
   std::vector<ChipTensor> tensors;
   DeviceBlock image;
   driver::Event* event = nullptr;
-  SteadyClock::time_point prepared_at;
+  RunTrace trace{};
 };
 
 std::atomic<RunId> next_run_id{1};
@@ -207,7 +206,7 @@ class DeviceRunner::Impl {
   // ---- runs -----------------------------------------------------------------------------------------------------------
 
   Status prepare_run(int callable_slot, const ChipStorageTaskArgs& args, const abi::CallConfig& config, RunId* id) {
-    const auto begin = SteadyClock::now();
+    const std::int64_t begin = monotonic_ns();
     const std::lock_guard lock(mutex_);
     if (Status status = require_ready(); !status.ok()) return status;
     if (Status status = check_slot(callable_slot); !status.ok()) return status;
@@ -227,8 +226,8 @@ class DeviceRunner::Impl {
               list(rings.ring_heap).c_str(), list(rings.ring_dep_pool).c_str());
     if (Status status = bind(run, callable_slot, args, rings); !status.ok()) return status;
     run.callable_slot = callable_slot;
-    run.prepared_at = begin;
     run.id = *id = next_run_id.fetch_add(1);
+    run.trace = {run.id, run.callable->hash, begin, monotonic_ns(), 0, 0, 0};
     run.state = RunSlot::State::kPrepared;
     return Status();
   }
@@ -245,6 +244,7 @@ class DeviceRunner::Impl {
     }
     if (Status status = check(driver_.event_record(driver_.self, run->event, stream_), "event_record"); !status.ok()) return status;
     run->state = RunSlot::State::kLaunched;
+    run->trace.launched_ns = monotonic_ns();
     return Status();
   }
 
@@ -403,14 +403,16 @@ class DeviceRunner::Impl {
         !status.ok()) {
       return status;
     }
+    run.trace.collected_ns = monotonic_ns();
     if (result.abandoned != 0) become(State::kUnusable);
-    if (result.code != 0) return run_failure(result);
-    if (Status status = run.staging.copy_back(driver_); !status.ok()) return status;
-    if (timing != nullptr) {
+    Status outcome = result.code != 0 ? run_failure(result) : run.staging.copy_back(driver_);
+    run.trace.finished_ns = monotonic_ns();
+    emit_run_trace(run.trace, result);
+    if (outcome.ok() && timing != nullptr) {
       timing->device_wall_ns = result.wall_ns;
-      timing->host_wall_ns = static_cast<std::uint64_t>((SteadyClock::now() - run.prepared_at).count());
+      timing->host_wall_ns = static_cast<std::uint64_t>(run.trace.finished_ns - run.trace.prepared_ns);
     }
-    return Status();
+    return outcome;
   }
 
   const RunnerOptions options_;

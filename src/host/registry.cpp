@@ -29,6 +29,7 @@ Status Registry::load(const void* blob, std::size_t bytes, std::shared_ptr<Calla
     }
   }
   auto fresh = std::make_shared<Callable>();
+  fresh->hash = hash;
   fresh->bytes.assign(static_cast<const char*>(blob), bytes);
   if (Status status = fresh->upload.grow(driver_, bytes); !status.ok()) return status;
   if (const int code = driver_.copy_to_device(driver_.self, fresh->upload.address(), blob, bytes); code != driver::kOk) {

@@ -34,6 +34,7 @@ struct KernelCode {
 // One distinct callable.
 struct Callable {
   std::string bytes;   // the block, for comparison
+  std::uint64_t hash = 0;
   DeviceBlock upload;  // the same on the device
   DeviceBlock kernel_table;
   std::vector<std::shared_ptr<KernelCode>> kernels;

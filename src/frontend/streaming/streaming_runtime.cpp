@@ -118,6 +118,10 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
     drain();
     abandoned_ = !executor_.end_run();
     image.result.abandoned = abandoned_;
+    for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
+      abi::TimingWindow& window = image.result.timing_slots[slot];
+      executor_.timing_slots().window(slot, begin, &window.begin_ns, &window.end_ns);
+    }
   }
   image.result.wall_ns = static_cast<std::uint64_t>((Clock::now() - begin).count());
   if (!latch_.raised()) return;
@@ -226,11 +230,20 @@ bool StreamingRuntime::acceptable(const CoreTaskArgs& args) {
       return false;
     }
   }
-  if (args.task_timing_slot() >= 0) {
-    refuse("task timing slots are not available in this version (slot %d): remove set_task_timing_slot", args.task_timing_slot());
-    return false;
-  }
+  if (args.allow_early_resolve() || args.dump_arg_mask() != 0) note_ignored(args);
   return true;
+}
+
+// Hints that change nothing here are accepted, and said to be ignored once.
+void StreamingRuntime::note_ignored(const CoreTaskArgs& args) {
+  if (args.allow_early_resolve() && !noted_early_resolve_) {
+    noted_early_resolve_ = true;
+    log::device(log::Level::kWarn, "set_allow_early_resolve", "the hint is ignored: the simulator starts consumers as soon as they are ready");
+  }
+  if (args.dump_arg_mask() != 0 && !noted_dump_) {
+    noted_dump_ = true;
+    log::device(log::Level::kWarn, "dump", "the marks are ignored: argument dumps are not available in this version");
+  }
 }
 
 TaskOutputTensors StreamingRuntime::submit_kernels(MixedKernels kernels, const CoreTaskArgs& args) {

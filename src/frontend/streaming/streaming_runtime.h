@@ -49,6 +49,7 @@ class StreamingRuntime {
   TaskOutputTensors submit_kernels(MixedKernels kernels, const CoreTaskArgs& args);
   TaskOutputTensors submit(const graph::TaskSpec& spec, const CoreTaskArgs& args);
   bool acceptable(const CoreTaskArgs& args);
+  void note_ignored(const CoreTaskArgs& args);
   bool kernel_exists(std::int32_t id);
   bool wait_for_room(const graph::Shortage& shortage, Clock::time_point* last_progress);
   bool hopeless(const graph::Shortage& shortage) const;
@@ -66,6 +67,8 @@ class StreamingRuntime {
   graph::Graph graph_;
   graph::ErrorLatch latch_;
   bool abandoned_ = false;
+  bool noted_early_resolve_ = false;
+  bool noted_dump_ = false;
   bool configured_ = false;
   abi::RuntimeEnv configured_rings_{};
   std::uint64_t configured_heaps_[graph::kRings] = {};
