@@ -4,6 +4,7 @@
 #   make demo     build, install into .venv, run one scene on the simulator
 #   make test     C++ tests, Python tests, examples and acceptance suites
 #   make bench    benchmarks against the budgets of docs/architecture.md
+#   make soak     the suites again and again, alone and four at once (SOAK_ROUNDS=20); make fuzz   random input, with clang
 #   make lint     ruff and clang-format, changing nothing        make format   let them rewrite the sources
 #   make clean    remove build results and caches                make distclean   remove .venv as well
 SHELL := /bin/bash
@@ -19,7 +20,7 @@ PYTHON := $(VENV)/bin/python
 PACKAGE_SOURCES := CMakeLists.txt pyproject.toml tools/requirements-build.txt \
                    $(shell find src include python -name __pycache__ -prune -o -print)
 
-.PHONY: help demo test bench lint format clean distclean system-build system-test
+.PHONY: help demo test bench soak fuzz lint format clean distclean system-build system-test
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -32,6 +33,12 @@ test: $(STAMPS)/package $(STAMPS)/test | system-test
 
 bench: $(STAMPS)/package
 	@tools/with_tools python tests/bench/run.py
+
+soak: $(STAMPS)/package $(STAMPS)/test
+	@tools/with_tools tools/soak
+
+fuzz:
+	@tools/fuzz
 
 lint: $(STAMPS)/lint
 	@tools/with_tools tools/lint

@@ -13,7 +13,12 @@ from typing import Callable
 
 from .platforms import is_simulator
 
+_MAX_DEVICE_ID = 65535  # a larger one is a slip of the keyboard, and its range would fill the memory
 _TERM_GRACE_S = 5.0  # a child that is told to end gets this long before it is killed
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def device_range_to_list(spec: str) -> list[int]:
@@ -21,8 +26,10 @@ def device_range_to_list(spec: str) -> list[int]:
     ids = set()
     for part in filter(None, (piece.strip() for piece in str(spec).split(","))):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+        if not _is_number(first) or (dash and not _is_number(last)) or (dash and int(last) < int(first)):
             raise ValueError(f"device list {spec!r}: {part!r} is neither an id nor a rising range such as 0-3")
+        if int(last or first) > _MAX_DEVICE_ID:
+            raise ValueError(f"device list {spec!r}: {part!r} goes past {_MAX_DEVICE_ID}, the largest device id")
         ids.update(range(int(first), int(last or first) + 1))
     return sorted(ids)
 

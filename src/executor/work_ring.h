@@ -2,9 +2,10 @@
 //
 // What      A FIFO of record references. take() claims several at once by moving the head with one CAS.
 // Capacity  At least the number of tasks that can be live, each of which is in at most one ring, once: it cannot overflow,
-//           and a claimed cell is not overwritten before its task has run.
+//           and an unclaimed cell is not overwritten. A claimed one may be: cells are read before they are claimed.
 // Threads   push, clear: the owner (clear: nobody else inside). take, size: any.
-// Order     push's release pairs with take's acquire of the tail: the taker sees the task's record.
+// Order     push's release pairs with take's acquire of the tail: the taker sees the task's record. The claim's release
+//           keeps the reads before it: whoever reuses a cell has heard, by way of the task's end, of its claim.
 // Cost      push: two stores. take: a CAS.
 #pragma once
 #include <atomic>
@@ -44,9 +45,9 @@ class WorkRing {
       if (available == 0 || static_cast<std::int32_t>(available) < 0) return 0;
       std::uint32_t count = (available + share - 1) / share;
       if (count > most) count = most;
-      if (!head_.compare_exchange_weak(head, head + count, std::memory_order_relaxed)) continue;
+      // Read first, claim then: once claimed, the cells may be reused while this thread sleeps.
       for (std::uint32_t i = 0; i < count; ++i) out[i] = cells_.as<Cell>()[(head + i) & mask_].load(std::memory_order_relaxed);
-      return count;
+      if (head_.compare_exchange_weak(head, head + count, std::memory_order_acq_rel, std::memory_order_relaxed)) return count;
     }
   }
 

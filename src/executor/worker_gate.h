@@ -41,7 +41,8 @@ class WorkerGate {
     std::atomic<int> called_{0};
   };
 
-  Counts counts() const { return unpack(word_.load(std::memory_order_relaxed)); }
+  // Acquires: who sees a worker not busy sees all that it did while it was.
+  Counts counts() const { return unpack(word_.load(std::memory_order_acquire)); }
 
   // After work was pushed or a core was freed. Wakes at most one worker.
   void announce() {
@@ -107,7 +108,7 @@ class WorkerGate {
     std::uint64_t changed;
     do {
       changed = (word & ~(std::uint64_t{0xFFFF} << 48)) | static_cast<std::uint64_t>(limit) << 48;
-    } while (!word_.compare_exchange_weak(word, changed, std::memory_order_relaxed));
+    } while (!word_.compare_exchange_weak(word, changed, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
 
   // Wakes everybody, whatever the limit: for shutting down.
@@ -128,7 +129,7 @@ class WorkerGate {
     return {static_cast<std::uint16_t>(word), static_cast<std::uint16_t>(word >> 16), static_cast<std::uint16_t>(word >> 32),
             static_cast<std::uint16_t>(word >> 48)};
   }
-  std::uint64_t add(std::uint64_t difference) { return word_.fetch_add(difference, std::memory_order_relaxed); }
+  std::uint64_t add(std::uint64_t difference) { return word_.fetch_add(difference, std::memory_order_acq_rel); }
 
   bool leave(Bed& bed) {
     const std::lock_guard lock(mutex_);

@@ -25,12 +25,12 @@ ACT = {name.strip()[1:]: number for number, name in enumerate(filter(str.strip, 
 OWN_TENSOR = 2**64 - 1
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def orchestration(source: str, platform: str = PLATFORM) -> bytes:
     return KernelCompiler(platform).compile_orchestration(RUNTIME, PROGRAMS / source)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def kernel(source: str = "act.cpp", platform: str = PLATFORM) -> bytes:
     return KernelCompiler(platform).compile_incore(PROGRAMS / source)
 

@@ -91,51 +91,98 @@ def test_an_element_of_no_memory_is_logged_and_reads_as_zero(worker, capfd):
 
 def test_a_scope_holds_one_task_less_than_the_window(worker):
     worker.run("tasks_in_one_scope", 3, config=rings(window=4))
-    worker.fail("tasks_in_one_scope", 4, config=rings(window=4), code=1, name="SCOPE_DEADLOCK",
-                says=("holds 3 tasks", "window of 4", "ring_task_window"))  # fmt: skip
+    worker.fail(
+        "tasks_in_one_scope",
+        4,
+        config=rings(window=4),
+        code=1,
+        name="SCOPE_DEADLOCK",
+        says=("holds 3 tasks", "window of 4", "ring_task_window"),
+    )
 
 
 def test_the_default_window_holds_16383_tasks_of_one_scope(worker):
     worker.run("tasks_in_one_scope", 16383)
-    worker.fail("tasks_in_one_scope", 16384, code=1, name="SCOPE_DEADLOCK",
-                says=("holds 16383 tasks", "window of 16384", "ring_task_window"))  # fmt: skip
+    worker.fail(
+        "tasks_in_one_scope",
+        16384,
+        code=1,
+        name="SCOPE_DEADLOCK",
+        says=("holds 16383 tasks", "window of 16384", "ring_task_window"),
+    )
 
 
 def test_an_output_larger_than_the_heap(worker):
     worker.run("one_output", 256, config=rings(heap=1024))
-    worker.fail("one_output", 257, config=rings(heap=1024), code=2, name="HEAP_RING_DEADLOCK",
-                says=("output heap of ring 0", "2048 more are needed", "0 of 1024 bytes", "ring_heap"))  # fmt: skip
+    worker.fail(
+        "one_output",
+        257,
+        config=rings(heap=1024),
+        code=2,
+        name="HEAP_RING_DEADLOCK",
+        says=("output heap of ring 0", "2048 more are needed", "0 of 1024 bytes", "ring_heap"),
+    )
 
 
 def test_outputs_of_one_scope_exhaust_its_heap(worker):
     worker.run("outputs_of_one_scope", 8, config=rings(heap=8192))
-    worker.fail("outputs_of_one_scope", 9, config=rings(heap=8192), code=2, name="HEAP_RING_DEADLOCK",
-                says=("output heap of ring 1", "8192 of 8192 bytes", "1024 more", "ring_heap"))  # fmt: skip
+    worker.fail(
+        "outputs_of_one_scope",
+        9,
+        config=rings(heap=8192),
+        code=2,
+        name="HEAP_RING_DEADLOCK",
+        says=("output heap of ring 1", "8192 of 8192 bytes", "1024 more", "ring_heap"),
+    )
 
 
 def test_deep_scopes_share_the_window_of_the_last_ring(worker):
     worker.run("nested_scopes", 4, config=rings(window=8))
-    worker.fail("nested_scopes", 8, config=rings(window=8), code=3, name="FLOW_CONTROL_DEADLOCK",
-                says=("task window of ring 3", "7 of 7 tasks", "ring_task_window"))  # fmt: skip
+    worker.fail(
+        "nested_scopes",
+        8,
+        config=rings(window=8),
+        code=3,
+        name="FLOW_CONTROL_DEADLOCK",
+        says=("task window of ring 3", "7 of 7 tasks", "ring_task_window"),
+    )
 
 
 def test_producers_beyond_the_dependency_pool(worker):
     worker.run("many_producers", 4, config=rings(dep_pool=4))
-    worker.fail("many_producers", 128, config=rings(dep_pool=4), code=4, name="DEP_POOL_OVERFLOW",
-                says=("dependency pool", "of 4 edges", r"\d+ more are needed", "ring_dep_pool"))  # fmt: skip
+    worker.fail(
+        "many_producers",
+        128,
+        config=rings(dep_pool=4),
+        code=4,
+        name="DEP_POOL_OVERFLOW",
+        says=("dependency pool", "of 4 edges", r"\d+ more are needed", "ring_dep_pool"),
+    )
 
 
 def test_tracked_writes_fill_their_table(worker):
     worker.run("tracked_writes", 2000)
-    worker.fail("tracked_writes", 2500, code=11, name="TENSORMAP_OVERFLOW",
-                says=("table of tracked writes", "65536 of 65536 writes|655.. of 65536 writes", "close scopes|manual_dep"))  # fmt: skip
+    worker.fail(
+        "tracked_writes",
+        2500,
+        code=11,
+        name="TENSORMAP_OVERFLOW",
+        says=("table of tracked writes", "65536 of 65536 writes|655.. of 65536 writes", "close scopes|manual_dep"),
+    )
 
 
-@pytest.mark.parametrize("entry, limit, kind", [("vector_cohort", 16, "vector cores"), ("matrix_cohort", 8, "matrix cores")])  # fmt: skip
+@pytest.mark.parametrize(
+    "entry, limit, kind", [("vector_cohort", 16, "vector cores"), ("matrix_cohort", 8, "matrix cores")]
+)
 @pytest.mark.parametrize("excess", [1, 1000, 32000])
 def test_a_cohort_larger_than_the_device(worker, entry, limit, kind, excess):
-    worker.fail(entry, limit + excess, code=7, name="REQUIRE_SYNC_START_INVALID",
-                says=(f"{limit + excess} blocks", f"has {limit} {kind}", "at most as many blocks"))  # fmt: skip
+    worker.fail(
+        entry,
+        limit + excess,
+        code=7,
+        name="REQUIRE_SYNC_START_INVALID",
+        says=(f"{limit + excess} blocks", f"has {limit} {kind}", "at most as many blocks"),
+    )
 
 
 # ---- the orchestration ----
@@ -145,9 +192,16 @@ def test_an_explicit_failure_carries_its_text(worker):
     worker.fail("explicit_failure", 12, code=9, name="EXPLICIT_ORCH_FATAL", says=("stopped on purpose, value 12",))
 
 
-@pytest.mark.parametrize("given, code, name", [(5, 5, "INVALID_ARGS"), (11, 11, "TENSORMAP_OVERFLOW"),
-                                               (0, 9, "EXPLICIT_ORCH_FATAL"), (-3, 9, "EXPLICIT_ORCH_FATAL"),
-                                               (100, 100, "SCHEDULER_TIMEOUT")])  # fmt: skip
+@pytest.mark.parametrize(
+    "given, code, name",
+    [
+        (5, 5, "INVALID_ARGS"),
+        (11, 11, "TENSORMAP_OVERFLOW"),
+        (0, 9, "EXPLICIT_ORCH_FATAL"),
+        (-3, 9, "EXPLICIT_ORCH_FATAL"),
+        (100, 100, "SCHEDULER_TIMEOUT"),
+    ],
+)
 def test_an_explicit_failure_may_choose_its_code(worker, given, code, name):
     worker.fail("failure_with_a_code", given, code=code, name=name, says=("the model is bad",))
 
@@ -164,6 +218,17 @@ def test_a_long_failure_text_is_cut(worker):
     assert "..." in str(error)
 
 
+def test_a_failure_text_that_is_no_text(worker):
+    worker.fail("failure_with_a_text_in_latin_1", code=9, name="EXPLICIT_ORCH_FATAL", says=("caf\ufffd 17",))
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+def test_a_failure_text_that_is_cut_inside_a_character(worker, shift):
+    worker.fail(
+        "failure_with_a_text_cut_inside_a_character", shift, code=9, name="EXPLICIT_ORCH_FATAL", says=("\u4e2d{300}",)
+    )
+
+
 def test_calls_after_a_failure_do_nothing(worker):
     error = worker.fail("calls_after_failure", code=9, name="EXPLICIT_ORCH_FATAL", says=("the first of 2",))
     assert "second" not in str(error)
@@ -173,13 +238,16 @@ def test_the_result_of_a_refused_submission_ends_the_orchestration(worker):
     worker.fail("get_ref_after_failure", code=9, name="EXPLICIT_ORCH_FATAL", says=("stopped at 17",))
 
 
-@pytest.mark.parametrize("entry, says", [
-    ("orchestration_throws", "no plan for 17 experts"),
-    ("orchestration_throws_a_number", "no std::exception"),
-    ("orchestration_asserts", r"experts == 16 at .*codes\.cpp:\d+"),
-    ("orchestration_reshapes_wrongly", r"valid_reshape.* at .*tensor\.h:\d+"),
-    ("orchestration_reads_a_missing_argument", "argument index out of range"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "entry, says",
+    [
+        ("orchestration_throws", "no plan for 17 experts"),
+        ("orchestration_throws_a_number", "no std::exception"),
+        ("orchestration_asserts", r"experts == 16 at .*codes\.cpp:\d+"),
+        ("orchestration_reshapes_wrongly", r"valid_reshape.* at .*tensor\.h:\d+"),
+        ("orchestration_reads_a_missing_argument", "argument index out of range"),
+    ],
+)
 def test_an_exception_of_the_orchestration_ends_the_run(worker, entry, says):
     worker.fail(entry, code=9, name="EXPLICIT_ORCH_FATAL", says=("orchestration threw", says))
 
@@ -198,13 +266,23 @@ def test_a_crash_inside_a_call_of_the_api_ends_the_run(worker, what):
 
 
 def test_a_crash_of_the_configuration_function_ends_the_run(worker):
-    worker.fail("good", expects="configuration_crashes", code=120, name="KERNEL_CRASHED",
-                says=("configuration function", "SIGSEGV"))  # fmt: skip
+    worker.fail(
+        "good",
+        expects="configuration_crashes",
+        code=120,
+        name="KERNEL_CRASHED",
+        says=("configuration function", "SIGSEGV"),
+    )
 
 
 def test_an_exception_of_the_configuration_function_ends_the_run(worker):
-    worker.fail("good", expects="configuration_throws", code=9, name="EXPLICIT_ORCH_FATAL",
-                says=("configuration function", "argument index out of range"))  # fmt: skip
+    worker.fail(
+        "good",
+        expects="configuration_throws",
+        code=9,
+        name="EXPLICIT_ORCH_FATAL",
+        says=("configuration function", "argument index out of range"),
+    )
 
 
 def test_too_few_entry_arguments(worker):
@@ -236,8 +314,12 @@ def test_code_that_is_no_shared_object(worker):
 
     good = program("good")
     bad_code = ChipCallable.build(signature=[], func_name="good", binary=b"\x7fELF but not really", children=[])
-    bad_kernel = ChipCallable.build(signature=[], func_name="good", binary=bytes(good)[9376:9376 + good.binary_size],
-                                    children=[(3, CoreCallable.build(signature=[], binary=b"nothing"))])  # fmt: skip
+    bad_kernel = ChipCallable.build(
+        signature=[],
+        func_name="good",
+        binary=bytes(good)[9376 : 9376 + good.binary_size],
+        children=[(3, CoreCallable.build(signature=[], binary=b"nothing"))],
+    )
     for broken, says in [(bad_code, "orchestration"), (bad_kernel, "func_id 3")]:
         with pytest.raises(errors.SimplerError, match=says) as caught:
             worker.worker.register(broken)

@@ -36,15 +36,33 @@ def crash_id(case):
 @pytest.mark.parametrize("entry, kernel", [("kernel", 0), ("kernel_on_matrix_core", 1)])
 def test_a_crash_is_one_failed_run(worker, entry, kernel, crash):
     act, value, says = crash
-    worker.fail(entry, ACT[act], value, 0, 0, 0, code=120, name="KERNEL_CRASHED",
-                says=(rf"\bkernel {kernel} of task [01] in ring 0, block 0, on core \d+", says))  # fmt: skip
+    worker.fail(
+        entry,
+        ACT[act],
+        value,
+        0,
+        0,
+        0,
+        code=120,
+        name="KERNEL_CRASHED",
+        says=(rf"\bkernel {kernel} of task [01] in ring 0, block 0, on core \d+", says),
+    )
 
 
 @pytest.mark.parametrize("crash", CRASHES, ids=crash_id)
 def test_a_crash_among_two_hundred_other_tasks(worker, crash):
     act, value, says = crash
-    worker.fail("kernel_beside_others", ACT[act], value, 0, 0, 0, code=120, name="KERNEL_CRASHED",
-                says=("kernel 0 of task 100 in ring 0", says))  # fmt: skip
+    worker.fail(
+        "kernel_beside_others",
+        ACT[act],
+        value,
+        0,
+        0,
+        0,
+        code=120,
+        name="KERNEL_CRASHED",
+        says=("kernel 0 of task 100 in ring 0", says),
+    )
 
 
 def test_every_thread_can_crash_many_times():
@@ -57,7 +75,7 @@ def test_every_thread_can_crash_many_times():
 
 
 def test_a_fault_outside_of_kernels_is_still_pythons():
-    """The handlers of the runtime pass on what does not happen in a kernel: faulthandler reports it, the process ends."""
+    """The runtime's handlers pass on what does not happen in a kernel: faulthandler reports it, the process ends."""
     import subprocess
     import sys
     from pathlib import Path
@@ -111,13 +129,29 @@ def test_a_kernel_that_never_returns(short_watchdog, capfd, entry):
         assert time.monotonic() - began < WATCHDOG_MS / 1e3 + CLOSE_LIMIT_S
         error = caught.value
         assert (error.code, error.name) == (-100, "SCHEDULER_TIMEOUT")
-        for words in ("250 ms", r"kernel [01] of task \d+ in ring 0, block 0", "core [0-9]+", "sub_class=S1:running-stalled",
-                      "SIMPLER_SCHEDULER_TIMEOUT_MS"):  # fmt: skip
+        for words in (
+            "250 ms",
+            r"kernel [01] of task \d+ in ring 0, block 0",
+            "core [0-9]+",
+            "sub_class=S1:running-stalled",
+            "SIMPLER_SCHEDULER_TIMEOUT_MS",
+        ):
             assert re.search(words, str(error)), (words, str(error))
         assert one.untouched()
         logged = capfd.readouterr().err
-        for words in (r"sched_error_code=100\b", "error detail: SCHEDULER_TIMEOUT", "error hint", "sub_class=S1:running-stalled",
-                      r"completed=\d+", "running=1", r"ready=\d+", r"waiting=\d+", r"orch_done=[01]", "stuck_task_id=", r"stuck_core=\d+"):  # fmt: skip
+        for words in (
+            r"sched_error_code=100\b",
+            "error detail: SCHEDULER_TIMEOUT",
+            "error hint",
+            "sub_class=S1:running-stalled",
+            r"completed=\d+",
+            "running=1",
+            r"ready=\d+",
+            r"waiting=\d+",
+            r"orch_done=[01]",
+            "stuck_task_id=",
+            r"stuck_core=\d+",
+        ):
             assert re.search(words, logged), (words, logged)
 
         for use in (one.check_good, lambda: one.worker.malloc(64)):

@@ -110,44 +110,101 @@ def test_sixty_four_conditions(worker):
 
 def test_sixty_four_conditions_from_as_many_blocks(worker):
     run(worker, "blocks_register", 64, 0)
-    fail(worker, "blocks_register", 65, 1, code=103, name="ASYNC_REGISTRATION_FAILED",
-         says=("more than 64 completion conditions", "kernel 0 of task 0"))  # fmt: skip
+    fail(
+        worker,
+        "blocks_register",
+        65,
+        1,
+        code=103,
+        name="ASYNC_REGISTRATION_FAILED",
+        says=("more than 64 completion conditions", "kernel 0 of task 0"),
+    )
 
 
-@pytest.mark.parametrize("address, kind, cookie, says", [
-    (0, COUNTER, 0, "no address"),
-    (0, RECORD, 1, "no address"),
-    (4096, COUNTER, 0, "not readable memory"),
-    (4096, RECORD, 1, "not readable memory"),
-    (2**63, COUNTER, 0, "not readable memory"),
-    (4097, COUNTER, 0, "not 4-byte aligned"),
-    (4098, COUNTER, 0, "not 4-byte aligned"),
-    (4100, RECORD, 1, "not 8-byte aligned"),
-    (OWN_TENSOR, RECORD, 0, "id 0"),
-    (OWN_TENSOR, URMA, 1, "URMA"),
-    (OWN_TENSOR, 3, 1, "unknown type"),
-    (OWN_TENSOR, 2**31, 1, "unknown type"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "address, kind, cookie, says",
+    [
+        (0, COUNTER, 0, "no address"),
+        (0, RECORD, 1, "no address"),
+        (4096, COUNTER, 0, "not readable memory"),
+        (4096, RECORD, 1, "not readable memory"),
+        (2**63, COUNTER, 0, "not readable memory"),
+        (4097, COUNTER, 0, "not 4-byte aligned"),
+        (4098, COUNTER, 0, "not 4-byte aligned"),
+        (4100, RECORD, 1, "not 8-byte aligned"),
+        (OWN_TENSOR, RECORD, 0, "id 0"),
+        (OWN_TENSOR, URMA, 1, "URMA"),
+        (OWN_TENSOR, 3, 1, "unknown type"),
+        (OWN_TENSOR, 2**31, 1, "unknown type"),
+    ],
+)
 def test_a_condition_that_nobody_can_fulfil(worker, address, kind, cookie, says):
-    fail(worker, "registered", ACT["Defer"], address, 1, kind, cookie, code=101, name="ASYNC_COMPLETION_INVALID",
-         says=(says, "kernel 0 of task 0 in ring 0, block 0", "needs an address and a known type"))  # fmt: skip
+    fail(
+        worker,
+        "registered",
+        ACT["Defer"],
+        address,
+        1,
+        kind,
+        cookie,
+        code=101,
+        name="ASYNC_COMPLETION_INVALID",
+        says=(says, "kernel 0 of task 0 in ring 0, block 0", "needs an address and a known type"),
+    )
 
 
 def test_the_sixty_fifth_condition(worker):
-    fail(worker, "registered", ACT["DeferOften"], OWN_TENSOR, 0, COUNTER, 0, code=102, name="ASYNC_WAIT_OVERFLOW",
-         says=("kernel 0 of task 0", "at most 64 conditions per task"))  # fmt: skip
+    fail(
+        worker,
+        "registered",
+        ACT["DeferOften"],
+        OWN_TENSOR,
+        0,
+        COUNTER,
+        0,
+        code=102,
+        name="ASYNC_WAIT_OVERFLOW",
+        says=("kernel 0 of task 0", "at most 64 conditions per task"),
+    )
 
 
 def test_a_count_that_the_kernel_wrote_itself(worker):
-    fail(worker, "registered", ACT["SlabCountTooLarge"], 0, 0, 0, 0, code=103, name="ASYNC_REGISTRATION_FAILED",
-         says=("kernel 0 of task 0", "at most 64 conditions"))  # fmt: skip
+    fail(
+        worker,
+        "registered",
+        ACT["SlabCountTooLarge"],
+        0,
+        0,
+        0,
+        0,
+        code=103,
+        name="ASYNC_REGISTRATION_FAILED",
+        says=("kernel 0 of task 0", "at most 64 conditions"),
+    )
 
 
-@pytest.mark.parametrize("code, name", [(101, "ASYNC_COMPLETION_INVALID"), (102, "ASYNC_WAIT_OVERFLOW"),
-                                        (103, "ASYNC_REGISTRATION_FAILED"), (9, "EXPLICIT_ORCH_FATAL")])  # fmt: skip
+@pytest.mark.parametrize(
+    "code, name",
+    [
+        (101, "ASYNC_COMPLETION_INVALID"),
+        (102, "ASYNC_WAIT_OVERFLOW"),
+        (103, "ASYNC_REGISTRATION_FAILED"),
+        (9, "EXPLICIT_ORCH_FATAL"),
+    ],
+)
 def test_an_error_that_the_kernel_reports(worker, code, name):
-    fail(worker, "registered", ACT["DeferAndRaise"], code, 0, 0, 0, code=code, name=name,
-         says=("kernel 0 of task 0", "reported it with defer_error"))  # fmt: skip
+    fail(
+        worker,
+        "registered",
+        ACT["DeferAndRaise"],
+        code,
+        0,
+        0,
+        0,
+        code=code,
+        name=name,
+        says=("kernel 0 of task 0", "reported it with defer_error"),
+    )
 
 
 def test_as_many_tasks_may_wait_as_the_list_holds(worker):
@@ -162,12 +219,28 @@ def test_a_condition_that_never_holds(monkeypatch, capfd):
     monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "250")
     with bench() as one:
         began = time.monotonic()
-        fail(one, "many_waiting", 3, 1, code=100, name="SCHEDULER_TIMEOUT",
-             says=("250 ms", "2 tasks wait", "sub_class=S4:dependency-deadlock"))  # fmt: skip
+        fail(
+            one,
+            "many_waiting",
+            3,
+            1,
+            code=100,
+            name="SCHEDULER_TIMEOUT",
+            says=("250 ms", "2 tasks wait", "sub_class=S4:dependency-deadlock"),
+        )
         assert time.monotonic() - began < 3
         logged = capfd.readouterr().err
-        for words in (r"sched_error_code=100\b", "sub_class=S4:dependency-deadlock", r"completed=\d+", "running=0", "ready=0",
-                      r"waiting=\d+", "orch_done=1", "stuck_task_id=", "stuck_core="):  # fmt: skip
+        for words in (
+            r"sched_error_code=100\b",
+            "sub_class=S4:dependency-deadlock",
+            r"completed=\d+",
+            "running=0",
+            "ready=0",
+            r"waiting=\d+",
+            "orch_done=1",
+            "stuck_task_id=",
+            "stuck_core=",
+        ):
             assert re.search(words, logged), (words, logged)
         run(one, "many_waiting", 3, 3)
 

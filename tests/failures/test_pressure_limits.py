@@ -67,8 +67,16 @@ def test_outputs_of_more_than_2_gib(worker, count, each):
     run(worker, "untouched_outputs", count, each, config=rings(heap=[total, 0, 0, 0]))
     assert worker.x[0] == 4711
     for heap, room in [([0, 0, 0, 0], 256 * 2**20), ([total - 1024, 0, 0, 0], total - 1024)]:
-        worker.fail("untouched_outputs", count, each, source=SOURCE, config=rings(heap=heap), code=2,
-                    name="HEAP_RING_DEADLOCK", says=(f"{total} more are needed", f"0 of {room} bytes", "ring_heap"))  # fmt: skip
+        worker.fail(
+            "untouched_outputs",
+            count,
+            each,
+            source=SOURCE,
+            config=rings(heap=heap),
+            code=2,
+            name="HEAP_RING_DEADLOCK",
+            says=(f"{total} more are needed", f"0 of {room} bytes", "ring_heap"),
+        )
 
 
 def test_heaps_that_exceed_the_address_space_are_refused(worker):
@@ -104,8 +112,17 @@ def test_a_descriptor_of_no_live_task_waits_for_nobody(worker, owner):
 # ---- small rings ----
 
 
-@pytest.mark.parametrize("config", [{"window": 4}, {"heap": 1024}, {"window": 4, "heap": 1024}, {"window": 8, "heap": 1024},
-                                    {"window": [4, 4, 4, 4], "heap": [1024] * 4, "dep_pool": [256] * 4}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"window": 4},
+        {"heap": 1024},
+        {"window": 4, "heap": 1024},
+        {"window": 8, "heap": 1024},
+        {"window": [4, 4, 4, 4], "heap": [1024] * 4, "dep_pool": [256] * 4},
+    ],
+    ids=str,
+)
 def test_a_stream_through_the_smallest_rings(worker, config):
     run(worker, "stream", 500, 256, config=rings(**config))
     expected = np.arange(64, dtype=np.int64)
@@ -175,8 +192,33 @@ def test_the_configuration_goes_before_the_environment_entry_by_entry(worker, mo
     worker.run("tasks_in_one_scope", 4, config=rings(window=[8, 0, 0, 0]))
 
 
-INVALID = ["", " ", "0", "-4", "4.0", "4 ", " 4", "0x10", "3", "5", "2", "2147483648", "99999999999999999999999", "4,4",
-           "4,4,4", "4,4,4,4,", ",4,4,4", "4,4,4,4,4", "4,,4,4", "4;4;4;4", "four", "4,4,4,3", "8,8,8,-8", "+8", "1e3"]  # fmt: skip
+INVALID = [
+    "",
+    " ",
+    "0",
+    "-4",
+    "4.0",
+    "4 ",
+    " 4",
+    "0x10",
+    "3",
+    "5",
+    "2",
+    "2147483648",
+    "99999999999999999999999",
+    "4,4",
+    "4,4,4",
+    "4,4,4,4,",
+    ",4,4,4",
+    "4,4,4,4,4",
+    "4,,4,4",
+    "4;4;4;4",
+    "four",
+    "4,4,4,3",
+    "8,8,8,-8",
+    "+8",
+    "1e3",
+]
 
 
 @pytest.mark.parametrize("text", INVALID, ids=repr)
@@ -190,8 +232,16 @@ def test_an_invalid_environment_value_is_ignored_with_a_warning(worker, monkeypa
         assert re.search(rf"\[WARN\].*{WINDOW}={re.escape(text)} is ignored: ", logged), logged
 
 
-@pytest.mark.parametrize("variable, text, limit", [(WINDOW, "3", "4"), (WINDOW, "12", "power"), (HEAP, "1023", "1024"), (POOL, "3", "4"),
-                                                   (POOL, "2147483648", "2147483647")])  # fmt: skip
+@pytest.mark.parametrize(
+    "variable, text, limit",
+    [
+        (WINDOW, "3", "4"),
+        (WINDOW, "12", "power"),
+        (HEAP, "1023", "1024"),
+        (POOL, "3", "4"),
+        (POOL, "2147483648", "2147483647"),
+    ],
+)
 def test_the_warning_gives_value_and_limit(worker, monkeypatch, capfd, variable, text, limit):
     monkeypatch.setenv(variable, text)
     worker.check_good()
@@ -199,9 +249,17 @@ def test_the_warning_gives_value_and_limit(worker, monkeypatch, capfd, variable,
     assert len(logged) >= 1 and text in logged[0] and limit in logged[0]
 
 
-@pytest.mark.parametrize("name, value, limit", [("ring_task_window", 3, "4"), ("ring_task_window", 12, "power"),
-                                                ("ring_task_window", 2**31, "2^30"), ("ring_heap", 1023, "1024"),
-                                                ("ring_dep_pool", 3, "4"), ("ring_dep_pool", 2**31, "2147483647")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, value, limit",
+    [
+        ("ring_task_window", 3, "4"),
+        ("ring_task_window", 12, "power"),
+        ("ring_task_window", 2**31, "2^30"),
+        ("ring_heap", 1023, "1024"),
+        ("ring_dep_pool", 3, "4"),
+        ("ring_dep_pool", 2**31, "2147483647"),
+    ],
+)
 def test_an_invalid_configuration_is_refused_when_the_run_is_submitted(worker, name, value, limit):
     for entry in (value, [0, 0, 0, value]):
         config = CallConfig()
@@ -247,5 +305,11 @@ def test_the_resolved_sizes_are_logged(monkeypatch, capfd):
 def test_an_element_write_waits_for_its_readers_no_longer_than_15_s(monkeypatch):
     monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "60000")
     with bench() as one:
-        one.fail("element_write_after_a_long_task", 16_000, source=SOURCE, code=8, name="TENSOR_WAIT_TIMEOUT",
-                 says=("set_tensor_data waited 15 s", "task 0 of ring 0", "limit of 15 s"))  # fmt: skip
+        one.fail(
+            "element_write_after_a_long_task",
+            16_000,
+            source=SOURCE,
+            code=8,
+            name="TENSOR_WAIT_TIMEOUT",
+            says=("set_tensor_data waited 15 s", "task 0 of ring 0", "limit of 15 s"),
+        )

@@ -33,14 +33,18 @@ class OlderProgram(SceneTestCase):
             }
         ],
     }
-    CASES = [{"name": "eight_by_64", "platforms": PLATFORMS, "params": {"rows": 8}},
-             {"name": "many", "platforms": PLATFORMS, "params": {"rows": 1000}}]  # fmt: skip
+    CASES = [
+        {"name": "eight_by_64", "platforms": PLATFORMS, "params": {"rows": 8}},
+        {"name": "many", "platforms": PLATFORMS, "params": {"rows": 1000}},
+    ]
     RTOL = ATOL = 1e-5
 
     def generate_args(self, params):
         random = np.random.default_rng(7)
         a, b = (random.standard_normal((params["rows"], 64), dtype=np.float32) for _ in range(2))
-        return TaskArgsBuilder(TensorArg("a", a), TensorArg("b", b), TensorArg("out", np.zeros_like(a)), Scalar("scale", 0.5))
+        return TaskArgsBuilder(
+            TensorArg("a", a), TensorArg("b", b), TensorArg("out", np.zeros_like(a)), Scalar("scale", 0.5)
+        )
 
     def compute_golden(self, args, params):
         half = np.float32(0.5)
@@ -82,8 +86,20 @@ def compile_only(command):
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_every_name_of_the_orchestration_interface_compiles(compiler, arch, runtime):
     folders = [f"-I{include_root() / name}" for name in ("orchestration", "kernel", "")]
-    compile_only([compiler, "-fsyntax-only", "-std=c++17", "-pthread", "-fPIC", *STRICT, ARCHES[arch], RUNTIMES[runtime], *folders,
-                  str(PROGRAMS / "names_orch.cpp")])  # fmt: skip
+    compile_only(
+        [
+            compiler,
+            "-fsyntax-only",
+            "-std=c++17",
+            "-pthread",
+            "-fPIC",
+            *STRICT,
+            ARCHES[arch],
+            RUNTIMES[runtime],
+            *folders,
+            str(PROGRAMS / "names_orch.cpp"),
+        ]
+    )
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -97,4 +113,6 @@ def test_every_name_of_the_kernel_interface_compiles(compiler, arch, core, stand
         flags = [flag for flag in _SIM_KERNEL if flag != "-shared"] + ["-fsyntax-only"]
         flags += ["-fpermissive"] if compiler.startswith("g++") else []
     folders = [f"-I{include_root() / name}" for name in ("", "pto", "kernel")]
-    compile_only([compiler, *flags, "-D__CPU_SIM", f"-D{core}", ARCHES[arch], *folders, str(PROGRAMS / "names_kernel.cpp")])
+    compile_only(
+        [compiler, *flags, "-D__CPU_SIM", f"-D{core}", ARCHES[arch], *folders, str(PROGRAMS / "names_kernel.cpp")]
+    )

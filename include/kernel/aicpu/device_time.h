@@ -18,7 +18,8 @@ inline uint64_t get_sys_cnt_aicpu() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   const uint64_t ticks_per_second = get_sys_cnt_aicpu_frequency_hz();
-  return static_cast<uint64_t>(now.tv_sec) * ticks_per_second + static_cast<uint64_t>(now.tv_nsec) / (1000000000u / ticks_per_second);
+  return static_cast<uint64_t>(now.tv_sec) * ticks_per_second +
+         static_cast<uint64_t>(now.tv_nsec) / (1000000000u / ticks_per_second);
 }
 
 // Nanoseconds of a number of ticks at a frequency; 0 if the frequency is 0. Whole seconds first, so nothing overflows.

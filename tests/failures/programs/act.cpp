@@ -38,7 +38,8 @@ __attribute__((noinline)) int use_up_the_stack(volatile int* outer) {
 
 void defer(AsyncCtx& async, const Arguments& in, uint32_t times) {
   const uint64_t address = in.a == kOwnTensor ? reinterpret_cast<uint64_t>(in.data) : in.a;
-  const CompletionToken token = {address, static_cast<uint32_t>(in.b), COMPLETION_ENGINE_SDMA, static_cast<int32_t>(in.c), in.d};
+  const CompletionToken token = {address, static_cast<uint32_t>(in.b), COMPLETION_ENGINE_SDMA,
+                                 static_cast<int32_t>(in.c), in.d};
   for (uint32_t i = 0; i < times; ++i) register_completion_condition(async, token);
   pto2::detail::defer_flush(async);
 }
@@ -47,7 +48,8 @@ void act(Act what, const Arguments& in, int64_t* args) {
   AsyncCtx async = get_async_ctx(args);
   switch (what) {
     case kStep:
-      for (uint64_t i = 0; i < in.count; ++i) in.data[i] = static_cast<int32_t>(static_cast<uint32_t>(in.data[i]) * 3 + static_cast<uint32_t>(in.a));
+      for (uint64_t i = 0; i < in.count; ++i)
+        in.data[i] = static_cast<int32_t>(static_cast<uint32_t>(in.data[i]) * 3 + static_cast<uint32_t>(in.a));
       return;
     case kWriteTo: *reinterpret_cast<volatile int*>(in.a) = 1; return;
     case kDivide: {
@@ -104,7 +106,8 @@ void act(Act what, const Arguments& in, int64_t* args) {
       return;
     case kSlabCountTooLarge: *async.completion_count = 65; return;
     case kExpectAtLeast:  // fails loudly if the task ran before the counter got there
-      if (__atomic_load_n(&in.data[0], __ATOMIC_ACQUIRE) < static_cast<int32_t>(in.a)) throw std::runtime_error("ran too early");
+      if (__atomic_load_n(&in.data[0], __ATOMIC_ACQUIRE) < static_cast<int32_t>(in.a))
+        throw std::runtime_error("ran too early");
       in.data[1] = 1;
       return;
   }
@@ -115,7 +118,11 @@ void act(Act what, const Arguments& in, int64_t* args) {
 
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
   const ChipTensor& tensor = *reinterpret_cast<const ChipTensor*>(args[0]);
-  const Arguments in = {tensor.data_as<int32_t>() + tensor.start_offset, tensor.numel(), static_cast<uint64_t>(args[2]),
-                        static_cast<uint64_t>(args[3]), static_cast<uint64_t>(args[4]), static_cast<uint64_t>(args[5])};
+  const Arguments in = {tensor.data_as<int32_t>() + tensor.start_offset,
+                        tensor.numel(),
+                        static_cast<uint64_t>(args[2]),
+                        static_cast<uint64_t>(args[3]),
+                        static_cast<uint64_t>(args[4]),
+                        static_cast<uint64_t>(args[5])};
   act(static_cast<Act>(args[1]), in, args);
 }

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 namespace {
 const uint32_t kVector[1] = {64};
@@ -223,17 +224,17 @@ ENTRY(block_count) {
 }
 ENTRY(uninitialised_descriptor) {
   ChipTensor garbage;
-  __builtin_memset(static_cast<void *>(&garbage), 0xA5, sizeof garbage);
+  __builtin_memset(static_cast<void*>(&garbage), 0xA5, sizeof garbage);
   step(garbage, 1);
 }
 ENTRY(uninitialised_create_info) {
   alignas(64) unsigned char bytes[sizeof(TensorCreateInfo)];
   __builtin_memset(bytes, 0xA5, sizeof bytes);
-  alloc_tensors(reinterpret_cast<const TensorCreateInfo *>(bytes), 1);
+  alloc_tensors(reinterpret_cast<const TensorCreateInfo*>(bytes), 1);
 }
 ENTRY(predicate_on_no_memory) {
   const uint32_t shape[1] = {4};
-  const ChipTensor nowhere = make_tensor_external(reinterpret_cast<void *>(in.scalar(0)), shape, 1, DataType::INT32);
+  const ChipTensor nowhere = make_tensor_external(reinterpret_cast<void*>(in.scalar(0)), shape, 1, DataType::INT32);
   CoreTaskArgs args;
   args.add_inout(x);
   ask(args, kStep);
@@ -322,7 +323,7 @@ ENTRY(outputs_of_one_scope) {
     for (int64_t i = 0; i < number(in, 0); ++i) alloc_tensors(kInfo);
   }
 }
-static void nest(const ChipTensor &x, int64_t levels) {
+static void nest(const ChipTensor& x, int64_t levels) {
   PTO2_SCOPE() {
     for (int i = 0; i < 3; ++i) step(x, 1);
     if (levels > 1) nest(x, levels - 1);
@@ -341,7 +342,7 @@ ENTRY(tracked_writes) {
   for (uint32_t j = 0; j < 32; ++j) rows[j] = row(big, j);
   for (int64_t i = 0; i < number(in, 0) && !rt_is_fatal(); ++i) {
     CoreTaskArgs args;
-    for (const ChipTensor &r : rows) args.add_output(r);
+    for (const ChipTensor& r : rows) args.add_output(r);
     rt_submit_dummy_task(args);
   }
 }
@@ -354,6 +355,16 @@ ENTRY(explicit_failure) {
 }
 ENTRY(failure_with_a_code) { rt_report_fatal(static_cast<int32_t>(number(in, 0)), "the model is %s", "bad"); }
 ENTRY(failure_with_a_long_text) { rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "%0*d", 4000, 7); }
+ENTRY(failure_with_a_text_in_latin_1) { rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "%s", "caf\xe9 17"); }
+ENTRY(failure_with_a_text_cut_inside_a_character) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "\xe4\xb8\xad";
+  rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "%s%s",
+                  number(in, 0) == 0   ? ""
+                  : number(in, 0) == 1 ? "-"
+                                       : "--",
+                  text.c_str());
+}
 ENTRY(orchestration_throws) { throw std::runtime_error("no plan for 17 experts"); }
 ENTRY(orchestration_throws_a_number) { throw 42; }
 ENTRY(orchestration_asserts) {
@@ -368,12 +379,12 @@ ENTRY(orchestration_reshapes_wrongly) {
 ENTRY(orchestration_reads_a_missing_argument) { static_cast<void>(in.tensor(2).ndims); }
 ENTRY(orchestration_crashes) {
   step(x, 1);
-  *reinterpret_cast<volatile int *>(number(in, 0)) = 1;
+  *reinterpret_cast<volatile int*>(number(in, 0)) = 1;
 }
 
 ENTRY(orchestration_passes_a_wild_tensor) {
   CoreTaskArgs args;
-  args.add_inout(*reinterpret_cast<const ChipTensor *>(number(in, 0)));
+  args.add_inout(*reinterpret_cast<const ChipTensor*>(number(in, 0)));
   rt_submit_aiv_task(kAct, args);
 }
 ENTRY(orchestration_passes_wild_dependencies) {
@@ -381,12 +392,12 @@ ENTRY(orchestration_passes_wild_dependencies) {
   CoreTaskArgs args;
   args.add_inout(x);
   ask(args, kStep);
-  args.set_dependencies(reinterpret_cast<const PTO2TaskId *>(number(in, 0)), 3);
+  args.set_dependencies(reinterpret_cast<const PTO2TaskId*>(number(in, 0)), 3);
   rt_submit_aiv_task(kAct, args);
 }
 ENTRY(orchestration_reads_wild_memory) {
   const uint32_t shape[1] = {4}, at[1] = {0};
-  const ChipTensor nowhere = make_tensor_external(reinterpret_cast<void *>(in.scalar(0)), shape, 1, DataType::INT32);
+  const ChipTensor nowhere = make_tensor_external(reinterpret_cast<void*>(in.scalar(0)), shape, 1, DataType::INT32);
   static_cast<void>(get_tensor_data<int32_t>(nowhere, 1, at));
 }
 
@@ -406,19 +417,21 @@ ENTRY(kernel_on_matrix_core) {
 ENTRY(kernel_beside_others) {  // the act in one row while all others work
   for (uint32_t i = 0; i < 200; ++i) {
     const ChipTensor part = row(big, i);
-    act(part, i == 100 ? static_cast<Act>(number(in, 0)) : kStep, in.scalar(1), in.scalar(2), in.scalar(3), in.scalar(4));
+    act(part, i == 100 ? static_cast<Act>(number(in, 0)) : kStep, in.scalar(1), in.scalar(2), in.scalar(3),
+        in.scalar(4));
   }
 }
 
 // ---- arguments of the entry -----------------------------------------------------------------------------------------
 
-extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig wants_five(const ChipTaskArgs &) {
+extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig wants_five(const ChipTaskArgs&) {
   return PTO2OrchestrationConfig{.expected_arg_count = 5};
 }
-extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig configuration_crashes(const ChipTaskArgs &) {
+extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig configuration_crashes(const ChipTaskArgs&) {
   std::raise(SIGSEGV);
   return {};
 }
-extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig configuration_throws(const ChipTaskArgs &args) {
+extern "C" __attribute__((visibility("default"))) PTO2OrchestrationConfig configuration_throws(
+    const ChipTaskArgs& args) {
   return {static_cast<int>(args.scalar(100))};
 }

@@ -5,17 +5,17 @@
 namespace {
 
 // Counts the row's word 0 up without being ordered after anything.
-void notify(const ChipTensor &counter, uint64_t by) { act_untracked(counter, kNotify, by); }
+void notify(const ChipTensor& counter, uint64_t by) { act_untracked(counter, kNotify, by); }
 
 // Runs after everything that wrote to the row; fails unless the counter is there.
-void expect(const ChipTensor &counter, uint64_t at_least) {
+void expect(const ChipTensor& counter, uint64_t at_least) {
   CoreTaskArgs args;
   args.add_inout(counter);
   ask(args, kExpectAtLeast, at_least);
   rt_submit_aiv_task(kAct, args);
 }
 
-ChipTensor zero(const ChipTensor &big, uint32_t i) {
+ChipTensor zero(const ChipTensor& big, uint32_t i) {
   const ChipTensor part = row(big, i);
   const uint32_t at[2] = {0, 0}, second[2] = {0, 1};
   set_tensor_data<int32_t>(part, 2, at, 0);

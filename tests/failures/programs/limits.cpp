@@ -37,7 +37,7 @@ ENTRY(untouched_outputs) {  // v outputs of w bytes each, never written; the las
   for (int64_t i = 0; i < number(in, 0); ++i) args.add_output(info);
   const TaskOutputTensors out = alloc_tensors(args);
   if (rt_is_fatal()) return;
-  const ChipTensor &last = out.get_ref(static_cast<uint32_t>(number(in, 0)) - 1);
+  const ChipTensor& last = out.get_ref(static_cast<uint32_t>(number(in, 0)) - 1);
   const uint32_t at[2] = {last.shapes[0] - 1, last.shapes[1] - 1};
   set_tensor_data<int32_t>(last, 2, at, 4711);
   const int32_t back = get_tensor_data<int32_t>(last, 2, at);
@@ -120,7 +120,7 @@ ENTRY(many_arguments) {  // 32 tensors and 16 scalars
   CoreTaskArgs args;
   ChipTensor rows[32];
   for (uint32_t i = 0; i < 32; ++i) rows[i] = row(big, i);
-  for (const ChipTensor &r : rows) args.add_inout(r);
+  for (const ChipTensor& r : rows) args.add_inout(r);
   for (int i = 0; i < 16; ++i) args.add_scalar(i);
   if (args.has_error) std::abort();
   rt_submit_dummy_task(args);

@@ -41,22 +41,28 @@ using namespace pto;
 static_assert(SPMD_LOCAL_CONTEXT_INDEX == 48 && SPMD_GLOBAL_CONTEXT_INDEX == 49 && PTO2_EXT_PARAMS_COUNT == 2, "");
 static_assert(PAYLOAD_LOCAL_CONTEXT_INDEX == 48 && PAYLOAD_GLOBAL_CONTEXT_INDEX == 49, "");
 static_assert(sizeof(AsyncCtx) == 40 && sizeof(LocalContext) == 48 && sizeof(GlobalContext) == 24, "");
-static_assert(sizeof(DeferredCompletionEntry) == 32 && alignof(DeferredCompletionSlab) == 64 && MAX_COMPLETIONS_PER_TASK == 64, "");
-static_assert(COMPLETION_ENGINE_SDMA == 0u && COMPLETION_ENGINE_ROCE == 1u && COMPLETION_ENGINE_URMA == 2u && COMPLETION_ENGINE_CCU == 3u, "");
-static_assert(COMPLETION_TYPE_COUNTER == 0 && COMPLETION_TYPE_SDMA_EVENT_RECORD == 1 && COMPLETION_TYPE_URMA_EVENT_HANDLE == 2, "");
+static_assert(sizeof(DeferredCompletionEntry) == 32 && alignof(DeferredCompletionSlab) == 64 &&
+                  MAX_COMPLETIONS_PER_TASK == 64,
+              "");
+static_assert(COMPLETION_ENGINE_SDMA == 0u && COMPLETION_ENGINE_ROCE == 1u && COMPLETION_ENGINE_URMA == 2u &&
+                  COMPLETION_ENGINE_CCU == 3u,
+              "");
+static_assert(COMPLETION_TYPE_COUNTER == 0 && COMPLETION_TYPE_SDMA_EVENT_RECORD == 1 &&
+                  COMPLETION_TYPE_URMA_EVENT_HANDLE == 2,
+              "");
 static_assert(PTO2_ALIGN_SIZE == 64 && PLATFORM_PROF_SYS_CNT_FREQ > 0, "");
-static_assert(static_cast<int>(CompletionPollState::PENDING) == 0 && static_cast<int>(CompletionPollState::READY) == 1 &&
+static_assert(static_cast<int>(CompletionPollState::PENDING) == 0 &&
+                  static_cast<int>(CompletionPollState::READY) == 1 &&
                   static_cast<int>(CompletionPollState::FAILED) == 2,
               "");
 static_assert(DMA_WORKSPACE_SDMA == 0 && DMA_WORKSPACE_URMA == 1 && DMA_WORKSPACE_KIND_COUNT == 2, "");
 
 // Generated kernels shadow the type's name.
-template <typename ChipTensor>
-static __aicore__ __gm__ float *data_of(__gm__ ChipTensor &t) {
-  return reinterpret_cast<__gm__ float *>(t.buffer.addr) + t.start_offset;
+template <typename ChipTensor> static __aicore__ __gm__ float* data_of(__gm__ ChipTensor& t) {
+  return reinterpret_cast<__gm__ float*>(t.buffer.addr) + t.start_offset;
 }
 
-static __aicore__ void asynchronous(__gm__ int64_t *args, volatile __gm__ void *counter) {
+static __aicore__ void asynchronous(__gm__ int64_t* args, volatile __gm__ void* counter) {
   AsyncCtx ctx = get_async_ctx(args);
   if (!async_ctx_is_deferred(ctx)) return;
   CompletionToken token = {1, 2, COMPLETION_ENGINE_ROCE, COMPLETION_TYPE_COUNTER, 0};
@@ -67,33 +73,36 @@ static __aicore__ void asynchronous(__gm__ int64_t *args, volatile __gm__ void *
   pto2::detail::defer_load_slab(ctx);
   pto2::detail::defer_flush(ctx);
   pto2::detail::defer_flush_range(ctx.completion_count, 64);
-  *ctx.completion_error_code = static_cast<int32_t>(ctx.completion_capacity + ctx.task_token.local() + ctx.completion_entries[0].expected_value);
+  *ctx.completion_error_code =
+      static_cast<int32_t>(ctx.completion_capacity + ctx.task_token.local() + ctx.completion_entries[0].expected_value);
 }
 
-static __aicore__ void ranks(__gm__ int64_t *args) {
-  __gm__ CommContext *context = reinterpret_cast<__gm__ CommContext *>(args[1]);
+static __aicore__ void ranks(__gm__ int64_t* args) {
+  __gm__ CommContext* context = reinterpret_cast<__gm__ CommContext*>(args[1]);
   const uint64_t local = context->windowsIn[context->rankId];
-  __gm__ int32_t *remote = reinterpret_cast<__gm__ int32_t *>(context->windowsIn[(context->rankId + 1) % context->rankNum] + (local - local));
+  __gm__ int32_t* remote =
+      reinterpret_cast<__gm__ int32_t*>(context->windowsIn[(context->rankId + 1) % context->rankNum] + (local - local));
   pto::comm::Signal signal(remote);
   pto::comm::TNOTIFY(signal, 1, pto::comm::NotifyOp::AtomicAdd);
   pto::comm::TWAIT(signal, 1, pto::comm::WaitCmp::GE);
   static_cast<void>(pto::comm::TTEST(signal, 1, pto::comm::WaitCmp::EQ));
 }
 
-extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ int64_t *args) {
-  __gm__ ChipTensor *tensor = reinterpret_cast<__gm__ ChipTensor *>(args[0]);
-  __gm__ Tensor *older = reinterpret_cast<__gm__ Tensor *>(args[0]);
+extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ int64_t* args) {
+  __gm__ ChipTensor* tensor = reinterpret_cast<__gm__ ChipTensor*>(args[0]);
+  __gm__ Tensor* older = reinterpret_cast<__gm__ Tensor*>(args[0]);
   const int32_t block = get_block_idx(args), blocks = get_block_num(args), lane = get_sub_block_id(args);
-  __gm__ uint8_t *workspace = get_dma_workspace(args, DMA_WORKSPACE_SDMA);
+  __gm__ uint8_t* workspace = get_dma_workspace(args, DMA_WORKSPACE_SDMA);
   const float scale = from_u64<float>(static_cast<uint64_t>(args[2])) + from_u64<float>(to_u64(1.0f));
-  __gm__ LocalContext *local = reinterpret_cast<__gm__ LocalContext *>(args[SPMD_LOCAL_CONTEXT_INDEX]);
-  __gm__ GlobalContext *global = reinterpret_cast<__gm__ GlobalContext *>(args[SPMD_GLOBAL_CONTEXT_INDEX]);
+  __gm__ LocalContext* local = reinterpret_cast<__gm__ LocalContext*>(args[SPMD_LOCAL_CONTEXT_INDEX]);
+  __gm__ GlobalContext* global = reinterpret_cast<__gm__ GlobalContext*>(args[SPMD_GLOBAL_CONTEXT_INDEX]);
 #if defined(__DAV_VEC__)
   *data_of(*tensor) = scale * static_cast<float>(block + blocks + lane + global->sub_block_id);
 #elif defined(__DAV_CUBE__)
   *data_of(*older) = scale * static_cast<float>(tensor->shapes[0] + tensor->strides[0] + tensor->ndims);
 #endif
-  if (workspace == nullptr && local->async_ctx.task_token.is_valid() && get_element_size(tensor->dtype) == 4) asynchronous(args, older);
+  if (workspace == nullptr && local->async_ctx.task_token.is_valid() && get_element_size(tensor->dtype) == 4)
+    asynchronous(args, older);
   if (block < 0) ranks(args);
   dcci(workspace, SINGLE_CACHE_LINE, CACHELINE_OUT);
   dsb(DSB_DDR);

@@ -17,10 +17,10 @@ using namespace pto;
 #include "pipe_sync.h"
 
 template <int kColumns>
-static __aicore__ void scale_and_add(__gm__ Tensor *a, __gm__ Tensor *b, __gm__ Tensor *out, float scale, int count) {
-  __gm__ float *pa = reinterpret_cast<__gm__ float *>(a->buffer.addr) + a->start_offset;
-  __gm__ float *pb = reinterpret_cast<__gm__ float *>(b->buffer.addr) + b->start_offset;
-  __gm__ float *po = reinterpret_cast<__gm__ float *>(out->buffer.addr) + out->start_offset;
+static __aicore__ void scale_and_add(__gm__ Tensor* a, __gm__ Tensor* b, __gm__ Tensor* out, float scale, int count) {
+  __gm__ float* pa = reinterpret_cast<__gm__ float*>(a->buffer.addr) + a->start_offset;
+  __gm__ float* pb = reinterpret_cast<__gm__ float*>(b->buffer.addr) + b->start_offset;
+  __gm__ float* po = reinterpret_cast<__gm__ float*>(out->buffer.addr) + out->start_offset;
   using Global = GlobalTensor<float, Shape<1, 1, 1, 1, kColumns>, Stride<1, 1, 1, kColumns, 1>>;
   using Data = Tile<TileType::Vec, float, 1, kColumns, BLayout::RowMajor>;
   Data ta, tb;
@@ -43,10 +43,10 @@ static __aicore__ void scale_and_add(__gm__ Tensor *a, __gm__ Tensor *b, __gm__ 
   pipe_sync();
 }
 
-extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ int64_t *args) {
-  __gm__ Tensor *a = reinterpret_cast<__gm__ Tensor *>(args[0]);
-  __gm__ Tensor *b = reinterpret_cast<__gm__ Tensor *>(args[1]);
-  __gm__ Tensor *out = reinterpret_cast<__gm__ Tensor *>(args[2]);
+extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ int64_t* args) {
+  __gm__ Tensor* a = reinterpret_cast<__gm__ Tensor*>(args[0]);
+  __gm__ Tensor* b = reinterpret_cast<__gm__ Tensor*>(args[1]);
+  __gm__ Tensor* out = reinterpret_cast<__gm__ Tensor*>(args[2]);
   union {
     uint64_t bits;
     float value;

@@ -18,25 +18,27 @@ static uint64_t float_to_u64(float f) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) PTO2OrchestrationConfig aicpu_orchestration_config(const ChipStorageTaskArgs &orch_args) {
+__attribute__((visibility("default"))) PTO2OrchestrationConfig aicpu_orchestration_config(
+    const ChipStorageTaskArgs& orch_args) {
   (void)orch_args;
   return PTO2OrchestrationConfig{
       .expected_arg_count = 4,
   };
 }
 
-__attribute__((visibility("default"))) void aicpu_orchestration_entry(const ChipStorageTaskArgs &orch_args) {
+__attribute__((visibility("default"))) void aicpu_orchestration_entry(const ChipStorageTaskArgs& orch_args) {
   const uint32_t rows = orch_args.tensor(0).shapes[0];
   const uint64_t bytes = orch_args.tensor(0).nbytes();
-  const float *host_view = orch_args.tensor(0).data_as<float>();
-  const ContinuousTensor &again = orch_args.tensor(1);
+  const float* host_view = orch_args.tensor(0).data_as<float>();
+  const ContinuousTensor& again = orch_args.tensor(1);
   DataType dtype = orch_args.tensor(0).dtype;
   union {
     uint64_t u64;
     float f32;
   } scale;
   scale.u64 = orch_args.scalar(0);
-  LOG_INFO_V0("rows %u, bytes %lu, base %p", rows, static_cast<unsigned long>(bytes), static_cast<const void *>(host_view));
+  LOG_INFO_V0("rows %u, bytes %lu, base %p", rows, static_cast<unsigned long>(bytes),
+              static_cast<const void*>(host_view));
   LOG_INFO_V1("%d tensors", orch_args.tensor_count());
   LOG_INFO_V5("%d scalars", orch_args.scalar_count());
   LOG_INFO_V9("done with %s", "logging");
@@ -56,7 +58,7 @@ __attribute__((visibility("default"))) void aicpu_orchestration_entry(const Chip
     first.add_scalar(float_to_u64(scale.f32));
     first.add_scalar((uint64_t)count);
     TaskOutputTensors outs = rt_submit_aiv_task(FUNC_SCALE_ADD, first);
-    const Tensor &tmp = outs.get_ref(0);
+    const Tensor& tmp = outs.get_ref(0);
 
     ArgWithDeps<4> second;
     second.add_input(tmp);

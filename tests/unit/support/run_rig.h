@@ -26,7 +26,8 @@ class RunRig {
   using Body = std::function<void(std::int64_t* args)>;
   static constexpr int kMostTensors = 4;
 
-  RunRig(int clusters, int threads, std::uint32_t window = 64) : rig(window), executor(clusters, threads) {
+  RunRig(int clusters, int threads, std::uint32_t window = 64, std::uint64_t heap = 64 * 1024, std::uint32_t dep_pool = 1024)
+      : rig(window, heap, dep_pool), executor(clusters, threads) {
     fill_table(std::make_integer_sequence<int, kMostTensors + 1>());
     EXPECT_TRUE(executor.reserve(rig.graph.capacity()));
   }
