@@ -139,7 +139,7 @@ class FakeWorker:
         self._resolve_handle(handle)
         self.runs.append((handle, args, config))
         type(self).program([t.numpy() for t in args.tensors], args.scalars, config)
-        return types.SimpleNamespace(host_wall_us=10.0 * len(self.runs), device_wall_us=1.0)
+        self.last_run_timing = types.SimpleNamespace(host_wall_us=10.0 * len(self.runs), device_wall_us=1.0)
 
     def close(self):
         self.closed = True
