@@ -19,11 +19,13 @@ const char* damage_of(const char* bytes, std::size_t count) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "it is no ELF file";
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN) return "it is no 64-bit shared object";
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return "its program headers have an unknown size";
-  if (header.e_phoff > count || (count - header.e_phoff) / sizeof(Elf64_Phdr) < header.e_phnum) return "it is cut off before the end of its program headers";
+  if (header.e_phoff > count || (count - header.e_phoff) / sizeof(Elf64_Phdr) < header.e_phnum)
+    return "it is cut off before the end of its program headers";
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
     std::memcpy(&segment, bytes + header.e_phoff + i * sizeof segment, sizeof segment);
-    if (segment.p_offset > count || segment.p_filesz > count - segment.p_offset) return "it is cut off: a segment ends after its last byte";
+    if (segment.p_offset > count || segment.p_filesz > count - segment.p_offset)
+      return "it is cut off: a segment ends after its last byte";
   }
   return nullptr;
 }
@@ -42,14 +44,16 @@ Status CodeImage::load(const void* bytes, std::size_t count, const std::string& 
   CodeImage fresh;
   fresh.file_ = memfd_create(name.substr(0, 200).c_str(), MFD_CLOEXEC);  // the kernel takes at most 249 bytes
   if (fresh.file_ < 0) {
-    return fail(ErrorKind::kDevice, format("cannot create an in-memory file for %s: %s", name.c_str(), std::strerror(errno)));
+    return fail(ErrorKind::kDevice,
+                format("cannot create an in-memory file for %s: %s", name.c_str(), std::strerror(errno)));
   }
   const char* at = static_cast<const char*>(bytes);
   for (std::size_t left = count; left > 0;) {
     const ssize_t written = write(fresh.file_, at, left);
     if (written < 0) {
       if (errno == EINTR) continue;
-      return fail(ErrorKind::kMemory, format("cannot hold %zu bytes of code for %s: %s", count, name.c_str(), std::strerror(errno)));
+      return fail(ErrorKind::kMemory,
+                  format("cannot hold %zu bytes of code for %s: %s", count, name.c_str(), std::strerror(errno)));
     }
     at += written;
     left -= static_cast<std::size_t>(written);
@@ -58,7 +62,8 @@ Status CodeImage::load(const void* bytes, std::size_t count, const std::string& 
   fresh.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (fresh.handle_ == nullptr) {
     const char* why = dlerror();
-    return fail(ErrorKind::kDevice, format("%s does not load: %s", name.c_str(), why != nullptr ? why : "unknown reason"));
+    return fail(ErrorKind::kDevice,
+                format("%s does not load: %s", name.c_str(), why != nullptr ? why : "unknown reason"));
   }
   *image = std::move(fresh);
   return Status();

@@ -16,13 +16,15 @@ PyObject* builtin_for(ErrorKind kind) {
 }
 
 [[noreturn]] void raise_status(ErrorKind kind, int code, const std::string& message, const char* operation) {
+  // User code and damaged files put any bytes into texts, and a text may be cut inside a character.
+  nb::object text = nb::steal(PyUnicode_DecodeUTF8(message.data(), static_cast<Py_ssize_t>(message.size()), "replace"));
   try {
-    nb::object error = nb::module_::import_("simpler.errors")
-                           .attr("from_status")(static_cast<int>(kind), code, message.c_str(), operation);
+    nb::object error =
+        nb::module_::import_("simpler.errors").attr("from_status")(static_cast<int>(kind), code, text, operation);
     PyErr_SetObject(error.type().ptr(), error.ptr());
   } catch (nb::python_error& missing) {  // the extension also works without the package; then the built-in must do
     if (!missing.matches(PyExc_ImportError)) throw;
-    PyErr_SetString(builtin_for(kind), message.c_str());
+    PyErr_SetObject(builtin_for(kind), text.ptr());
   }
   throw nb::python_error();
 }

@@ -11,7 +11,7 @@ namespace {
 
 using Entries = std::uint64_t[abi::kRuntimeEnvRingCount];
 
-// Reads "n" or "n,n,n,n". False if the text is anything else.
+// Reads "n" or "n,n,n,n", none of them 0. False if the text is anything else.
 bool parse(const char* text, Entries& entries) {
   int count = 0;
   for (const char* at = text; count < abi::kRuntimeEnvRingCount; ++count) {
@@ -19,7 +19,7 @@ bool parse(const char* text, Entries& entries) {
     char* end = nullptr;
     errno = 0;
     entries[count] = std::strtoull(at, &end, 10);
-    if (errno != 0) return false;
+    if (errno != 0 || entries[count] == 0) return false;
     if (*end == '\0') {
       if (count == 0) {
         for (std::uint64_t& entry : entries) entry = entries[0];
@@ -54,7 +54,7 @@ abi::RuntimeEnv resolve_rings(const abi::RuntimeEnv& configured) {
     const char* text = std::getenv(row.variable);
     if (text != nullptr && *text != '\0') {
       if (!parse(text, from_environment.*row.entries)) {
-        log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be one whole number or four separated by commas", row.variable, text);
+        log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be one whole number greater than 0, or four separated by commas", row.variable, text);
         from_environment = {};
       } else if (const abi::Verdict verdict = abi::check_runtime_env(from_environment); !verdict.ok()) {
         log::host(log::Level::kWarn, __func__, "%s=%s is ignored: %s", row.variable, text, verdict.text());
