@@ -33,37 +33,37 @@ inline constexpr uint64_t get_element_size(DataType type) {
 }
 
 // The enumerator's spelling; "UNKNOWN" for a value that names no type.
-inline const char *get_dtype_name(DataType type) {
-  constexpr const char *kNames[] = {"FLOAT32", "FLOAT16", "INT32",  "INT16",  "INT8",      "UINT8",   "BFLOAT16", "INT64",
-                                    "UINT64",  "UINT16",  "UINT32", "BOOL",   "FP8E4M3FN", "FP8E8M0", "FP4E2M1"};
+inline const char* get_dtype_name(DataType type) {
+  constexpr const char* kNames[] = {"FLOAT32", "FLOAT16",  "INT32",     "INT16",   "INT8",
+                                    "UINT8",   "BFLOAT16", "INT64",     "UINT64",  "UINT16",
+                                    "UINT32",  "BOOL",     "FP8E4M3FN", "FP8E8M0", "FP4E2M1"};
   return type < DataType::DATA_TYPE_NUM ? kNames[static_cast<uint8_t>(type)] : "UNKNOWN";
 }
 
 // The bits of a value, zero-extended to a slot; signed values are zero-extended too: int32 -1 becomes 0x00000000FFFFFFFF.
-template <typename T>
-inline __aicore__ uint64_t to_u64(T value) {
-  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "a scalar slot holds at most 8 trivially copyable bytes");
+template <typename T> inline __aicore__ uint64_t to_u64(T value) {
+  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8,
+                "a scalar slot holds at most 8 trivially copyable bytes");
   uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(T));
   return bits;
 }
 
-template <typename T>
-inline __aicore__ T from_u64(uint64_t bits) {
-  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8, "a scalar slot holds at most 8 trivially copyable bytes");
+template <typename T> inline __aicore__ T from_u64(uint64_t bits) {
+  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 8,
+                "a scalar slot holds at most 8 trivially copyable bytes");
   T value;
   __builtin_memcpy(&value, &bits, sizeof(T));
   return value;
 }
 
 // Arithmetic and enum values may be scalar arguments.
-template <typename T>
-inline constexpr bool is_supported_scalar_arg_v =
-    std::is_arithmetic_v<std::remove_cv_t<std::remove_reference_t<T>>> || std::is_enum_v<std::remove_cv_t<std::remove_reference_t<T>>>;
+template <typename T> inline constexpr bool is_supported_scalar_arg_v =
+    std::is_arithmetic_v<std::remove_cv_t<std::remove_reference_t<T>>> ||
+    std::is_enum_v<std::remove_cv_t<std::remove_reference_t<T>>>;
 
 // The DataType that tools show for a C++ scalar. double counts as FLOAT32; what has no type of its own as UINT64.
-template <typename T>
-constexpr uint8_t dtype_of() {
+template <typename T> constexpr uint8_t dtype_of() {
   using V = std::remove_cv_t<std::remove_reference_t<T>>;
   DataType type = DataType::UINT64;
   if constexpr (std::is_enum_v<V>) {

@@ -37,13 +37,13 @@ struct alignas(64) DeferredCompletionSlab {
 static_assert(sizeof(DeferredCompletionSlab) == 64 * 33, "");
 
 struct AsyncCtx {
-  volatile __gm__ uint32_t *completion_count;
-  volatile __gm__ int32_t *completion_error_code;
-  volatile __gm__ DeferredCompletionEntry *completion_entries;
+  volatile __gm__ uint32_t* completion_count;
+  volatile __gm__ int32_t* completion_error_code;
+  volatile __gm__ DeferredCompletionEntry* completion_entries;
   uint32_t completion_capacity;
   PTO2TaskId task_token;
 
-  static inline __aicore__ AsyncCtx make(PTO2TaskId token, volatile __gm__ DeferredCompletionSlab *slab) {
+  static inline __aicore__ AsyncCtx make(PTO2TaskId token, volatile __gm__ DeferredCompletionSlab* slab) {
     return {&slab->count, &slab->error_code, slab->entries, MAX_COMPLETIONS_PER_TASK, token};
   }
 };
@@ -65,32 +65,32 @@ struct LocalContext {
 static_assert(sizeof(LocalContext) == 48, "");
 
 struct GlobalContext {
-  int32_t sub_block_id;                               // 0: AIV0, 1: AIV1 of the core's cluster
+  int32_t sub_block_id;                              // 0: AIV0, 1: AIV1 of the core's cluster
   uint64_t dma_workspace[DMA_WORKSPACE_KIND_COUNT];  // device addresses, 0 where there is none
 };
 static_assert(sizeof(GlobalContext) == 24, "");
 
 // Index of this block in [0, get_block_num(args)).
-static __aicore__ inline int32_t get_block_idx(__gm__ int64_t *args) {
-  return reinterpret_cast<__gm__ LocalContext *>(args[SPMD_LOCAL_CONTEXT_INDEX])->SIMPLER_BLOCK_FIELD(block_idx);
+static __aicore__ inline int32_t get_block_idx(__gm__ int64_t* args) {
+  return reinterpret_cast<__gm__ LocalContext*>(args[SPMD_LOCAL_CONTEXT_INDEX])->SIMPLER_BLOCK_FIELD(block_idx);
 }
 
 // Blocks of this task, as set by its launch specification.
-static __aicore__ inline int32_t get_block_num(__gm__ int64_t *args) {
-  return reinterpret_cast<__gm__ LocalContext *>(args[SPMD_LOCAL_CONTEXT_INDEX])->SIMPLER_BLOCK_FIELD(block_num);
+static __aicore__ inline int32_t get_block_num(__gm__ int64_t* args) {
+  return reinterpret_cast<__gm__ LocalContext*>(args[SPMD_LOCAL_CONTEXT_INDEX])->SIMPLER_BLOCK_FIELD(block_num);
 }
 #undef SIMPLER_BLOCK_FIELD
 
 // Which vector lane of its cluster this kernel runs on: 0 or 1. Meaningful for the vector lanes of MIX tasks.
-static __aicore__ inline int32_t get_sub_block_id(__gm__ int64_t *args) {
-  return reinterpret_cast<__gm__ GlobalContext *>(args[SPMD_GLOBAL_CONTEXT_INDEX])->sub_block_id;
+static __aicore__ inline int32_t get_sub_block_id(__gm__ int64_t* args) {
+  return reinterpret_cast<__gm__ GlobalContext*>(args[SPMD_GLOBAL_CONTEXT_INDEX])->sub_block_id;
 }
 
 #if !defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
 // The workspace of an asynchronous DMA engine, or nullptr where the device has none (the simulator has none).
-static __aicore__ inline __gm__ uint8_t *get_dma_workspace(__gm__ int64_t *args, int kind) {
+static __aicore__ inline __gm__ uint8_t* get_dma_workspace(__gm__ int64_t* args, int kind) {
   if (kind < 0 || kind >= DMA_WORKSPACE_KIND_COUNT) return nullptr;
-  return reinterpret_cast<__gm__ uint8_t *>(
-      reinterpret_cast<__gm__ GlobalContext *>(args[SPMD_GLOBAL_CONTEXT_INDEX])->dma_workspace[kind]);
+  return reinterpret_cast<__gm__ uint8_t*>(
+      reinterpret_cast<__gm__ GlobalContext*>(args[SPMD_GLOBAL_CONTEXT_INDEX])->dma_workspace[kind]);
 }
 #endif

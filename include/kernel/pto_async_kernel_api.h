@@ -33,33 +33,37 @@ namespace pto2 {
 namespace detail {
 
 // Makes stores to the slab visible; the simulator's memory is coherent, so a compiler barrier is enough there.
-static inline __aicore__ void defer_flush_range(volatile __gm__ void *, uint64_t) { __asm__ __volatile__("" ::: "memory"); }
-static inline __aicore__ void defer_flush(AsyncCtx &ctx) { defer_flush_range(ctx.completion_count, PTO2_ALIGN_SIZE); }
-static inline __aicore__ void defer_load_slab(AsyncCtx &ctx) { defer_flush_range(ctx.completion_count, PTO2_ALIGN_SIZE); }
+static inline __aicore__ void defer_flush_range(volatile __gm__ void*, uint64_t) {
+  __asm__ __volatile__("" ::: "memory");
+}
+static inline __aicore__ void defer_flush(AsyncCtx& ctx) { defer_flush_range(ctx.completion_count, PTO2_ALIGN_SIZE); }
+static inline __aicore__ void defer_load_slab(AsyncCtx& ctx) {
+  defer_flush_range(ctx.completion_count, PTO2_ALIGN_SIZE);
+}
 
 // Ends the run with a code; the first one of a dispatch stays.
-static inline __aicore__ void defer_error(AsyncCtx &ctx, int32_t code) {
+static inline __aicore__ void defer_error(AsyncCtx& ctx, int32_t code) {
   if (*ctx.completion_error_code == 0) *ctx.completion_error_code = code;
 }
 
 }  // namespace detail
 }  // namespace pto2
 
-static inline __aicore__ AsyncCtx get_async_ctx(__gm__ int64_t *args) {
-  return reinterpret_cast<__gm__ LocalContext *>(args[SPMD_LOCAL_CONTEXT_INDEX])->async_ctx;
+static inline __aicore__ AsyncCtx get_async_ctx(__gm__ int64_t* args) {
+  return reinterpret_cast<__gm__ LocalContext*>(args[SPMD_LOCAL_CONTEXT_INDEX])->async_ctx;
 }
 
 // Whether this dispatch may register conditions.
-static inline __aicore__ bool async_ctx_is_deferred(const AsyncCtx &ctx) { return ctx.task_token.is_valid(); }
+static inline __aicore__ bool async_ctx_is_deferred(const AsyncCtx& ctx) { return ctx.task_token.is_valid(); }
 
 // False, and error 102, if the task has no room for another condition.
-static inline __aicore__ bool register_completion_condition(AsyncCtx &ctx, const CompletionToken &token) {
+static inline __aicore__ bool register_completion_condition(AsyncCtx& ctx, const CompletionToken& token) {
   const uint32_t index = *ctx.completion_count;
   if (index >= ctx.completion_capacity) {
     pto2::detail::defer_error(ctx, PTO2_ERROR_ASYNC_WAIT_OVERFLOW);
     return false;
   }
-  volatile __gm__ DeferredCompletionEntry &entry = ctx.completion_entries[index];
+  volatile __gm__ DeferredCompletionEntry& entry = ctx.completion_entries[index];
   entry.addr = token.addr;
   entry.backend_cookie = token.backend_cookie;
   entry.expected_value = token.expected_value;
@@ -70,14 +74,17 @@ static inline __aicore__ bool register_completion_condition(AsyncCtx &ctx, const
 }
 
 // The task is over when the 32-bit counter has reached `expected`.
-static inline __aicore__ void save_expected_notification_counter(AsyncCtx &ctx, volatile __gm__ void *counter, uint32_t expected) {
-  const CompletionToken token = {reinterpret_cast<uint64_t>(counter), expected, COMPLETION_ENGINE_SDMA, COMPLETION_TYPE_COUNTER, 0};
+static inline __aicore__ void save_expected_notification_counter(AsyncCtx& ctx, volatile __gm__ void* counter,
+                                                                 uint32_t expected) {
+  const CompletionToken token = {reinterpret_cast<uint64_t>(counter), expected, COMPLETION_ENGINE_SDMA,
+                                 COMPLETION_TYPE_COUNTER, 0};
   register_completion_condition(ctx, token);
   pto2::detail::defer_flush(ctx);
 }
 
 // Sets or adds to a counter, which may belong to another rank.
-static inline __aicore__ void send_notification(volatile __gm__ void *remote_counter, int32_t value, pto::comm::NotifyOp op) {
-  pto::comm::Signal signal(reinterpret_cast<__gm__ int32_t *>(const_cast<__gm__ void *>(remote_counter)));
+static inline __aicore__ void send_notification(volatile __gm__ void* remote_counter, int32_t value,
+                                                pto::comm::NotifyOp op) {
+  pto::comm::Signal signal(reinterpret_cast<__gm__ int32_t*>(const_cast<__gm__ void*>(remote_counter)));
   pto::comm::TNOTIFY(signal, value, op);
 }

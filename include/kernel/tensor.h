@@ -24,16 +24,17 @@ struct PTOBufferHandle {
 
 struct alignas(64) ChipTensor {
   PTOBufferHandle buffer;
-  PTO2TaskId owner_task_id;    // the task that created the memory; invalid for memory from outside the run
-  uint64_t start_offset;       // elements from buffer.addr to the view's first element
-  int32_t version;             // 0 unless the user counts versions
-  uint32_t ndims;              // 1..5
+  PTO2TaskId owner_task_id;  // the task that created the memory; invalid for memory from outside the run
+  uint64_t start_offset;     // elements from buffer.addr to the view's first element
+  int32_t version;           // 0 unless the user counts versions
+  uint32_t ndims;            // 1..5
   DataType dtype;
   bool manual_dep;             // accesses through this descriptor are not tracked (the creator still is)
   bool is_contiguous;          // elements lie row-major without gaps
   AddressSpace address_space;  // DEVICE: a device address from the start, never staged
   uint32_t shapes[MAX_TENSOR_DIMS];
-  uint64_t extent_elem_cache;  // elements from the first to past the last one: 1 + sum((shape - 1) * stride), 0 if empty
+  uint64_t
+      extent_elem_cache;  // elements from the first to past the last one: 1 + sum((shape - 1) * stride), 0 if empty
   uint32_t strides[MAX_TENSOR_DIMS];  // elements, > 0
   uint8_t pad[36];
 
@@ -49,16 +50,13 @@ struct alignas(64) ChipTensor {
   uint64_t nbytes() const { return numel() * get_element_size(dtype); }
 
   // The allocation's base, without the view's origin.
-  template <typename T>
-  T *data_as() const {
-    return reinterpret_cast<T *>(buffer.addr);
-  }
+  template <typename T> T* data_as() const { return reinterpret_cast<T*>(buffer.addr); }
 
   // Lets a descriptor stand where a TensorRef is expected: entry arguments are descriptors.
-  const ChipTensor &ref() const { return *this; }
+  const ChipTensor& ref() const { return *this; }
 
-  void init_external(void *addr, uint64_t bytes, const uint32_t shape[], uint32_t rank, DataType type, int32_t version_number,
-                     bool manual = false, AddressSpace space = AddressSpace::HOST) {
+  void init_external(void* addr, uint64_t bytes, const uint32_t shape[], uint32_t rank, DataType type,
+                     int32_t version_number, bool manual = false, AddressSpace space = AddressSpace::HOST) {
     buffer = {reinterpret_cast<uint64_t>(addr), bytes};
     owner_task_id = PTO2TaskId::invalid();
     start_offset = 0;
@@ -68,10 +66,10 @@ struct alignas(64) ChipTensor {
     address_space = space;
     set_shape_row_major(shape, rank);
   }
-  void init_from(const ChipTensor &other) { *this = other; }
-  void copy(const ChipTensor &other) { *this = other; }
+  void init_from(const ChipTensor& other) { *this = other; }
+  void copy(const ChipTensor& other) { *this = other; }
   // Copies the first 64 bytes (identity, origin, type, shape) and derives the rest as row-major.
-  void init_from_line1(const ChipTensor &other) {
+  void init_from_line1(const ChipTensor& other) {
     buffer = other.buffer;
     owner_task_id = other.owner_task_id;
     start_offset = other.start_offset;
@@ -167,8 +165,7 @@ struct alignas(64) ChipTensor {
   }
 
   // One line for people; defined by pto_orchestration_api.h, since kernels do without <string>.
-  template <typename Unused = void>
-  auto dump() const;
+  template <typename Unused = void> auto dump() const;
 
   // Sets shape and row-major strides, and what follows from them.
   void set_shape_row_major(const uint32_t shape[], uint32_t rank) {
@@ -221,8 +218,9 @@ static_assert(__builtin_offsetof(ChipTensor, strides) == 72, "");
 static_assert(std::is_trivially_copyable<ChipTensor>::value, "descriptors are copied as bytes");
 
 // A contiguous tensor over memory that the run did not allocate; addr is a device address.
-inline ChipTensor make_tensor_external(void *addr, const uint32_t shapes[], uint32_t ndims, DataType dtype = DataType::FLOAT32,
-                                       bool manual_dep = false, int32_t version = 0, AddressSpace space = AddressSpace::HOST) {
+inline ChipTensor make_tensor_external(void* addr, const uint32_t shapes[], uint32_t ndims,
+                                       DataType dtype = DataType::FLOAT32, bool manual_dep = false, int32_t version = 0,
+                                       AddressSpace space = AddressSpace::HOST) {
   always_assert(ndims >= 1 && ndims <= MAX_TENSOR_DIMS);
   ChipTensor tensor;
   tensor.init_external(addr, 0, shapes, ndims, dtype, version, manual_dep, space);
@@ -231,7 +229,7 @@ inline ChipTensor make_tensor_external(void *addr, const uint32_t shapes[], uint
 }
 
 // The same with element strides of the caller's choice, all > 0.
-inline ChipTensor make_tensor_strided(void *addr, const uint32_t shapes[], const uint32_t strides[], uint32_t ndims,
+inline ChipTensor make_tensor_strided(void* addr, const uint32_t shapes[], const uint32_t strides[], uint32_t ndims,
                                       DataType dtype = DataType::FLOAT32, bool manual_dep = false, int32_t version = 0,
                                       AddressSpace space = AddressSpace::HOST) {
   ChipTensor tensor = make_tensor_external(addr, shapes, ndims, dtype, manual_dep, version, space);

@@ -6,8 +6,7 @@
 
 #include "pto_types.h"
 
-template <std::size_t N = 16>
-class CoreTaskArgsWithDeps : private CoreTaskArgs {
+template <std::size_t N = 16> class CoreTaskArgsWithDeps : private CoreTaskArgs {
   using Base = CoreTaskArgs;
 
  public:
@@ -27,21 +26,20 @@ class CoreTaskArgsWithDeps : private CoreTaskArgs {
   using Base::set_task_timing_slot;
   using Base::task_timing_slot;
 
-  void copy_scalars_from(const CoreTaskArgs &source, int offset, int count) { Base::copy_scalars_from(source, offset, count); }
-  template <std::size_t M>
-  void copy_scalars_from(const CoreTaskArgsWithDeps<M> &source, int offset, int count) {
+  void copy_scalars_from(const CoreTaskArgs& source, int offset, int count) {
+    Base::copy_scalars_from(source, offset, count);
+  }
+  template <std::size_t M> void copy_scalars_from(const CoreTaskArgsWithDeps<M>& source, int offset, int count) {
     Base::copy_scalars_from(source.arguments(), offset, count);
   }
 
-  template <typename... Ids>
-  void add_dep(Ids... ids) {
+  template <typename... Ids> void add_dep(Ids... ids) {
     static_assert((std::is_same_v<Ids, PTO2TaskId> && ...), "add_dep takes task ids");
     (append(ids, DEP_WAIT | DEP_RETAIN), ...);
   }
 #if !defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
   // Orders without keeping the producer's memory alive.
-  template <typename... Ids>
-  void add_dep_wait(Ids... ids) {
+  template <typename... Ids> void add_dep_wait(Ids... ids) {
     static_assert((std::is_same_v<Ids, PTO2TaskId> && ...), "add_dep_wait takes task ids");
     (append(ids, DEP_WAIT), ...);
   }
@@ -51,7 +49,7 @@ class CoreTaskArgsWithDeps : private CoreTaskArgs {
     count_ = 0;
   }
   // Binds the dependencies to the arguments; the submit overloads call it. Idempotent.
-  CoreTaskArgs &finalize_for_submit() {
+  CoreTaskArgs& finalize_for_submit() {
     Base::set_dependencies(nullptr, 0);
 #if !defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
     Base::set_dependencies_with_kinds(ids_, kinds_, count_);
@@ -60,13 +58,13 @@ class CoreTaskArgsWithDeps : private CoreTaskArgs {
 #endif
     return *this;
   }
-  const CoreTaskArgs &arguments() const { return *this; }
+  const CoreTaskArgs& arguments() const { return *this; }
 
  private:
   void append(PTO2TaskId id, DepFlags kind) {
     if (count_ >= N) {
-      Base::format_error("add_dep: dependency %u was added, and CoreTaskArgsWithDeps<%u> has no room for it: raise N", count_ + 1,
-                         static_cast<uint32_t>(N));
+      Base::format_error("add_dep: dependency %u was added, and CoreTaskArgsWithDeps<%u> has no room for it: raise N",
+                         count_ + 1, static_cast<uint32_t>(N));
       return;
     }
     ids_[count_] = id;
@@ -79,5 +77,4 @@ class CoreTaskArgsWithDeps : private CoreTaskArgs {
 };
 
 // The older interface's name.
-template <std::size_t N = 16>
-using ArgWithDeps = CoreTaskArgsWithDeps<N>;
+template <std::size_t N = 16> using ArgWithDeps = CoreTaskArgsWithDeps<N>;

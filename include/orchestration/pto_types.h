@@ -46,7 +46,7 @@ class PTO2LaunchSpec {
 
 // The task runs only if `tensor[indices] op target` holds once its producers are done; integers are compared signed.
 struct CorePredicateOperand {
-  const ChipTensor *tensor = nullptr;
+  const ChipTensor* tensor = nullptr;
   uint32_t ndims = 0;
   uint32_t indices[MAX_TENSOR_DIMS] = {};
 };
@@ -60,54 +60,44 @@ struct CoreTaskPredicate {
 class TensorRef {
  public:
   TensorRef() = default;
-  TensorRef(const TensorRef &) = delete;
-  TensorRef &operator=(const TensorRef &) = delete;
-  TensorRef &operator=(const ChipTensor *tensor) {
+  TensorRef(const TensorRef&) = delete;
+  TensorRef& operator=(const TensorRef&) = delete;
+  TensorRef& operator=(const ChipTensor* tensor) {
     pointer_ = tensor;
     return *this;
   }
-  TensorRef &operator=(const TensorCreateInfo *info) {
+  TensorRef& operator=(const TensorCreateInfo* info) {
     pointer_ = info;
     return *this;
   }
-  const ChipTensor &ref() const { return *static_cast<const ChipTensor *>(pointer_); }
-  const TensorCreateInfo &create_info() const { return *static_cast<const TensorCreateInfo *>(pointer_); }
-  bool refers_to(const void *pointer) const { return pointer_ == pointer; }
+  const ChipTensor& ref() const { return *static_cast<const ChipTensor*>(pointer_); }
+  const TensorCreateInfo& create_info() const { return *static_cast<const TensorCreateInfo*>(pointer_); }
+  bool refers_to(const void* pointer) const { return pointer_ == pointer; }
 
  private:
-  const void *pointer_;
+  const void* pointer_;
 };
 
 // Arguments of one task: up to MaxT tensors, then up to MaxS scalars, in the order in which the kernel receives them.
 // Reusable through reset(). The constructor leaves the arrays untouched: a task pays only for what it adds.
-template <std::size_t MaxT, std::size_t MaxS>
-struct BasicTaskArgs {
+template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   BasicTaskArgs() = default;
-  BasicTaskArgs(const BasicTaskArgs &) = delete;
-  BasicTaskArgs &operator=(const BasicTaskArgs &) = delete;
+  BasicTaskArgs(const BasicTaskArgs&) = delete;
+  BasicTaskArgs& operator=(const BasicTaskArgs&) = delete;
 
   bool has_error = false;
-  const char *error_msg = nullptr;
+  const char* error_msg = nullptr;
   PTO2LaunchSpec launch_spec;
 
-  template <typename... A>
-  void add_input(A &&...tensors) {
-    add_tensors<A...>(TensorArgType::INPUT, tensors...);
-  }
-  template <typename... A>
-  void add_inout(A &&...tensors) {
-    add_tensors<A...>(TensorArgType::INOUT, tensors...);
-  }
-  template <typename... A>
-  void add_no_dep(A &&...tensors) {
-    add_tensors<A...>(TensorArgType::NO_DEP, tensors...);
-  }
+  template <typename... A> void add_input(A&&... tensors) { add_tensors<A...>(TensorArgType::INPUT, tensors...); }
+  template <typename... A> void add_inout(A&&... tensors) { add_tensors<A...>(TensorArgType::INOUT, tensors...); }
+  template <typename... A> void add_no_dep(A&&... tensors) { add_tensors<A...>(TensorArgType::NO_DEP, tensors...); }
   // ChipTensors: existing memory is written. TensorCreateInfos: the runtime allocates.
-  template <typename... A>
-  void add_output(A &&...outputs) {
+  template <typename... A> void add_output(A&&... outputs) {
     static_assert(sizeof...(A) >= 1, "add_output needs at least one argument");
     if constexpr ((std::is_same_v<std::decay_t<A>, TensorCreateInfo> && ...)) {
-      static_assert((std::is_lvalue_reference_v<A> && ...), "add_output stores addresses: pass named objects, not temporaries");
+      static_assert((std::is_lvalue_reference_v<A> && ...),
+                    "add_output stores addresses: pass named objects, not temporaries");
       (append(TensorArgType::OUTPUT, &outputs), ...);
     } else {
       add_tensors<A...>(TensorArgType::OUTPUT_EXISTING, outputs...);
@@ -115,31 +105,31 @@ struct BasicTaskArgs {
   }
 
   // Arithmetic or enum values of any mix of types, each packed with to_u64.
-  template <typename... A>
-  void add_scalar(A &&...values) {
+  template <typename... A> void add_scalar(A&&... values) {
     static_assert(sizeof...(A) >= 1, "add_scalar needs at least one argument");
     static_assert((is_supported_scalar_arg_v<A> && ...), "a scalar argument is an arithmetic or enum value");
     (append_scalar(to_u64<std::decay_t<A>>(values), dtype_of<A>(), &values), ...);
   }
-  void add_scalars(const uint64_t *values, int count) {
+  void add_scalars(const uint64_t* values, int count) {
     for (int i = 0; i < count; ++i) append_scalar(values[i], static_cast<uint8_t>(DataType::UINT64), &values[i]);
   }
-  void add_scalars_i32(const int32_t *values, int count) {
+  void add_scalars_i32(const int32_t* values, int count) {
     for (int i = 0; i < count; ++i) append_scalar(to_u64(values[i]), static_cast<uint8_t>(DataType::INT32), &values[i]);
   }
-  void copy_scalars_from(const BasicTaskArgs &source, int offset, int count) {
+  void copy_scalars_from(const BasicTaskArgs& source, int offset, int count) {
     if (offset < 0 || count < 0 || offset > source.scalar_count_ || count > source.scalar_count_ - offset) {
-      format_error("copy_scalars_from: %d from offset %d are not inside the source, which has %d scalars", count, offset,
-                   source.scalar_count_);
+      format_error("copy_scalars_from: %d from offset %d are not inside the source, which has %d scalars", count,
+                   offset, source.scalar_count_);
       return;
     }
-    for (int i = 0; i < count; ++i) append_scalar(source.scalars_[offset + i], source.scalar_dtypes_[offset + i], nullptr);
+    for (int i = 0; i < count; ++i)
+      append_scalar(source.scalars_[offset + i], source.scalar_dtypes_[offset + i], nullptr);
   }
 
   // Tasks that this one waits for and whose memory it keeps alive. `ids` is borrowed until the submit call returns.
-  void set_dependencies(const PTO2TaskId *ids, uint32_t count) { bind_dependencies(ids, nullptr, count); }
+  void set_dependencies(const PTO2TaskId* ids, uint32_t count) { bind_dependencies(ids, nullptr, count); }
 #if !defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
-  void set_dependencies_with_kinds(const PTO2TaskId *ids, const DepFlags *kinds, uint32_t count) {
+  void set_dependencies_with_kinds(const PTO2TaskId* ids, const DepFlags* kinds, uint32_t count) {
     if (count > 0 && kinds == nullptr) {
       format_error("set_dependencies_with_kinds: a count of %u without an array of kinds", count);
       return;
@@ -150,14 +140,14 @@ struct BasicTaskArgs {
 #endif
   uint32_t explicit_dep_count() const { return dep_count_; }
   PTO2TaskId explicit_dep(uint32_t i) const { return deps_[i]; }
-  const PTO2TaskId *explicit_deps_data() const { return deps_; }
+  const PTO2TaskId* explicit_deps_data() const { return deps_; }
 
   // A hint that consumers may be prepared before this task ends.
   void set_allow_early_resolve(bool on = true) { allow_early_resolve_ = on; }
   bool allow_early_resolve() const { return allow_early_resolve_; }
 
-  void set_predicate(const CoreTaskPredicate &predicate) { predicate_ = predicate; }
-  const CoreTaskPredicate &predicate() const { return predicate_; }
+  void set_predicate(const CoreTaskPredicate& predicate) { predicate_ = predicate; }
+  const CoreTaskPredicate& predicate() const { return predicate_; }
 
   // Tasks that share a slot are timed together: first start to last end. 0..15.
   void set_task_timing_slot(int32_t slot) {
@@ -170,8 +160,7 @@ struct BasicTaskArgs {
   int32_t task_timing_slot() const { return timing_slot_; }
 
   // Marks arguments for the argument dump; without arguments all of them. They must have been added before.
-  template <typename... A>
-  void dump(A &&...arguments) {
+  template <typename... A> void dump(A&&... arguments) {
     if constexpr (sizeof...(A) == 0) {
       const int count = tensor_count_ + scalar_count_;
       if (count == 0) set_error("dump: the object has no arguments to mark");
@@ -181,7 +170,7 @@ struct BasicTaskArgs {
       (mark_for_dump(&arguments), ...);
     }
   }
-  uint64_t dump_arg_mask() const { return dump_mask_; }                             // bit i: argument i
+  uint64_t dump_arg_mask() const { return dump_mask_; }                            // bit i: argument i
   uint64_t dump_arg_index_ambiguous_mask() const { return dump_ambiguous_mask_; }  // added more than once
 
   // Everything but errors and launch_spec.
@@ -201,23 +190,23 @@ struct BasicTaskArgs {
     error_msg = nullptr;
   }
   // The first error stays. `message` is borrowed: a literal.
-  void set_error(const char *message) {
+  void set_error(const char* message) {
     if (has_error) return;
     has_error = true;
     error_msg = message;
   }
 
-  const TensorRef &tensor(int32_t i) const { return tensors_[i]; }
+  const TensorRef& tensor(int32_t i) const { return tensors_[i]; }
   TensorArgType tag(int32_t i) const { return static_cast<TensorArgType>(tags_[i]); }
   uint64_t scalar(int32_t i) const { return scalars_[i]; }
-  const uint64_t *scalars() const { return scalars_; }
-  const uint8_t *scalar_dtypes() const { return scalar_dtypes_; }
+  const uint64_t* scalars() const { return scalars_; }
+  const uint8_t* scalar_dtypes() const { return scalar_dtypes_; }
   int32_t tensor_count() const { return tensor_count_; }
   int32_t scalar_count() const { return scalar_count_; }
 
  protected:
   // set_error with values in the text, which the object keeps.
-  [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] void format_error(const char *pattern, ...) {
+  [[gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] void format_error(const char* pattern, ...) {
     if (has_error) return;
     va_list values;
     va_start(values, pattern);
@@ -227,15 +216,15 @@ struct BasicTaskArgs {
   }
 
  private:
-  template <typename... A, typename... B>
-  void add_tensors(TensorArgType tag, B &...tensors) {
+  template <typename... A, typename... B> void add_tensors(TensorArgType tag, B&... tensors) {
     static_assert(sizeof...(A) >= 1, "at least one tensor is needed");
-    static_assert((std::is_same_v<std::decay_t<A>, ChipTensor> && ...), "tensor arguments are ChipTensors, not mixed with other types");
-    static_assert((std::is_lvalue_reference_v<A> && ...), "tensor arguments are stored by address: pass named objects, not temporaries");
+    static_assert((std::is_same_v<std::decay_t<A>, ChipTensor> && ...),
+                  "tensor arguments are ChipTensors, not mixed with other types");
+    static_assert((std::is_lvalue_reference_v<A> && ...),
+                  "tensor arguments are stored by address: pass named objects, not temporaries");
     (append(tag, &tensors), ...);
   }
-  template <typename T>
-  void append(TensorArgType tag, const T *argument) {
+  template <typename T> void append(TensorArgType tag, const T* argument) {
     if (scalar_count_ > 0) {
       set_error("a tensor was added after a scalar: add all tensors first");
     } else if (static_cast<std::size_t>(tensor_count_) >= MaxT) {
@@ -246,7 +235,7 @@ struct BasicTaskArgs {
       tensors_[tensor_count_++] = argument;
     }
   }
-  void append_scalar(uint64_t bits, uint8_t dtype, const void *source) {
+  void append_scalar(uint64_t bits, uint8_t dtype, const void* source) {
     if (static_cast<std::size_t>(scalar_count_) >= MaxS) {
       format_error("too many arguments: scalar %d was added, and a task takes at most %d scalars", scalar_count_ + 1,
                    static_cast<int>(MaxS));
@@ -256,7 +245,7 @@ struct BasicTaskArgs {
     scalar_dtypes_[scalar_count_] = dtype;
     scalar_sources_[scalar_count_++] = source;
   }
-  void bind_dependencies(const PTO2TaskId *ids, const DepFlags *kinds, uint32_t count) {
+  void bind_dependencies(const PTO2TaskId* ids, const DepFlags* kinds, uint32_t count) {
     if (count == 0) {
       deps_ = nullptr;
       dep_kinds_ = nullptr;
@@ -271,10 +260,11 @@ struct BasicTaskArgs {
       dep_count_ = count;
     }
   }
-  void mark_for_dump(const void *address) {
+  void mark_for_dump(const void* address) {
     uint64_t found = 0;
     for (int i = 0; i < tensor_count_; ++i) found |= tensors_[i].refers_to(address) ? uint64_t{1} << i : 0;
-    for (int i = 0; i < scalar_count_; ++i) found |= scalar_sources_[i] == address ? uint64_t{1} << (tensor_count_ + i) : 0;
+    for (int i = 0; i < scalar_count_; ++i)
+      found |= scalar_sources_[i] == address ? uint64_t{1} << (tensor_count_ + i) : 0;
     if (found == 0) set_error("dump: the object is not an argument of this task");
     if (found & (found - 1)) dump_ambiguous_mask_ |= found;
     dump_mask_ |= found;
@@ -284,8 +274,8 @@ struct BasicTaskArgs {
   int32_t scalar_count_ = 0;
   uint32_t dep_count_ = 0;
   int32_t timing_slot_ = -1;
-  const PTO2TaskId *deps_ = nullptr;
-  const DepFlags *dep_kinds_ = nullptr;
+  const PTO2TaskId* deps_ = nullptr;
+  const DepFlags* dep_kinds_ = nullptr;
   uint64_t dump_mask_ = 0;
   uint64_t dump_ambiguous_mask_ = 0;
   bool allow_early_resolve_ = false;
@@ -294,7 +284,7 @@ struct BasicTaskArgs {
   uint8_t scalar_dtypes_[MaxS];
   TensorRef tensors_[MaxT];
   uint64_t scalars_[MaxS];
-  const void *scalar_sources_[MaxS];
+  const void* scalar_sources_[MaxS];
   char error_text_[128];  // of format_error
 };
 
@@ -311,24 +301,24 @@ class TaskOutputTensors {
  public:
   TaskOutputTensors() = default;
   // For the runtime: bit i of `outputs` says that descriptor i of the task is an output.
-  TaskOutputTensors(PTO2TaskId id, const ChipTensor *descriptors, uint32_t outputs)
+  TaskOutputTensors(PTO2TaskId id, const ChipTensor* descriptors, uint32_t outputs)
       : id_(id), descriptors_(descriptors), outputs_(outputs) {}
 
   bool empty() const { return outputs_ == 0; }
   uint32_t size() const { return static_cast<uint32_t>(__builtin_popcount(outputs_)); }
   PTO2TaskId task_id() const { return id_; }
-  const ChipTensor &get_ref(uint32_t i) const & {
+  const ChipTensor& get_ref(uint32_t i) const& {
     uint32_t rest = outputs_;
     for (uint32_t left = i; left > 0 && rest != 0; --left) rest &= rest - 1;
     if (rest == 0) out_of_range(i);
     return descriptors_[__builtin_ctz(rest)];
   }
-  const ChipTensor &get_ref(uint32_t) const && = delete;
+  const ChipTensor& get_ref(uint32_t) const&& = delete;
 
  private:
   [[noreturn]] void out_of_range(uint32_t index) const;  // pto_orchestration_api.h
 
   PTO2TaskId id_ = PTO2TaskId::invalid();
-  const ChipTensor *descriptors_ = nullptr;
+  const ChipTensor* descriptors_ = nullptr;
   uint32_t outputs_ = 0;
 };

@@ -38,8 +38,7 @@ struct alignas(64) TensorCreateInfo {
     for (uint32_t d = 0; d < rank; ++d) shapes[d] = shape[d];
   }
 
-  template <typename T = uint64_t>
-  void set_initial_value(T value) {
+  template <typename T = uint64_t> void set_initial_value(T value) {
     initial_value = to_u64(value);
     has_initial_value = true;
   }
@@ -48,7 +47,7 @@ struct alignas(64) TensorCreateInfo {
     for (uint32_t d = 0; d < ndims; ++d) bytes *= shapes[d];
     return bytes;
   }
-  void copy(const TensorCreateInfo &other) { *this = other; }
+  void copy(const TensorCreateInfo& other) { *this = other; }
 };
 static_assert(sizeof(TensorCreateInfo) == 64 && offsetof(TensorCreateInfo, ndims) == 36 &&
                   offsetof(TensorCreateInfo, shapes) == 44 && offsetof(TensorCreateInfo, start_offset) == 24,

@@ -74,7 +74,8 @@ Verdict check_chip_callable(const void* blob, std::size_t bytes) {
       return Verdict::invalid("child %d: func_id is %d; allowed: 0 to %d", i, func_id, kChipMaxChildren - 1);
     }
     std::uint64_t& seen_word = seen[func_id / 64];
-    if ((seen_word >> (func_id % 64) & 1) != 0) return Verdict::invalid("child %d: func_id %d is given twice", i, func_id);
+    if ((seen_word >> (func_id % 64) & 1) != 0)
+      return Verdict::invalid("child %d: func_id %d is given twice", i, func_id);
     seen_word |= std::uint64_t{1} << (func_id % 64);
     if (offset % kCallableAlignment != 0) {
       return Verdict::invalid("child %d: offset %u is not a multiple of %zu", i, offset, kCallableAlignment);

@@ -43,8 +43,7 @@ enum class ErrorCode : std::int32_t {
 inline const char* error_name(std::int32_t code) {
   switch (code) {
 #define SIMPLER_NAME_ROW(code, name, hint) \
-  case code:                               \
-    return #name;
+  case code: return #name;
     SIMPLER_ERROR_TABLE(SIMPLER_NAME_ROW)
 #undef SIMPLER_NAME_ROW
   }
@@ -55,15 +54,15 @@ inline const char* error_name(std::int32_t code) {
 inline const char* error_hint(std::int32_t code) {
   switch (code) {
 #define SIMPLER_HINT_ROW(code, name, hint) \
-  case code:                               \
-    return hint;
+  case code: return hint;
     SIMPLER_ERROR_TABLE(SIMPLER_HINT_ROW)
 #undef SIMPLER_HINT_ROW
   }
   return "";
 }
 
-#define SIMPLER_SAME_NUMBER(code, name, hint) static_assert(code == 120 || code < 0 || PTO2_ERROR_##name == code, #name);
+#define SIMPLER_SAME_NUMBER(code, name, hint) \
+  static_assert(code == 120 || code < 0 || PTO2_ERROR_##name == code, #name);
 #define PTO2_ERROR_KERNEL_CRASHED 120
 #define PTO2_ERROR_TOO_FEW_ARGUMENTS -1
 SIMPLER_ERROR_TABLE(SIMPLER_SAME_NUMBER)

@@ -49,19 +49,19 @@ struct RunResult {
   static constexpr std::int32_t kTooFewArguments = -1;
   std::int32_t code;
   std::uint32_t abandoned;  // a kernel did not return: the device must not be used again, nor its memory freed
-  std::uint64_t wall_ns;  // from the orchestration's entry to the last task's end
+  std::uint64_t wall_ns;    // from the orchestration's entry to the last task's end
   TimingWindow timing_slots[MAX_TASK_TIMING_SLOTS];
   char text[kResultTextBytes];  // the cause; "" on success
 };
 
 struct RunImage {
-  RunResult result;               // written by the device
-  std::int32_t callable;          // id given at registration
+  RunResult result;       // written by the device
+  std::int32_t callable;  // id given at registration
   std::int32_t pad;
-  std::uint64_t kernel_table;     // device address of kMaxKernels code addresses by func id; 0: no such kernel
-  RuntimeEnv rings;               // resolved: no zeros
+  std::uint64_t kernel_table;  // device address of kMaxKernels code addresses by func id; 0: no such kernel
+  RuntimeEnv rings;            // resolved: no zeros
   std::uint64_t heap_base[kRuntimeEnvRingCount];  // device addresses of the output memory
-  ChipStorageTaskArgs args;       // device addresses; the host copies only the used tensors
+  ChipStorageTaskArgs args;                       // device addresses; the host copies only the used tensors
 };
 
 }  // namespace simpler::abi

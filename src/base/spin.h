@@ -16,8 +16,7 @@ inline void relax() {
 }
 
 // True as soon as done() answers true; false after `limit`. Gives way to other threads of this CPU between two questions.
-template <typename Done>
-bool spin_for(std::chrono::nanoseconds limit, Done done) {
+template <typename Done> bool spin_for(std::chrono::nanoseconds limit, Done done) {
   const auto begin = std::chrono::steady_clock::now();
   do {
     if (done()) return true;

@@ -27,15 +27,15 @@ namespace simpler {
 
 // Which Python exception a failure becomes. One row per kind; simpler/errors.py has a class for each.
 enum class ErrorKind : int {
-  kRun = 0,        // RunError(RuntimeError): a run failed with a code
-  kValue = 1,      // ArgumentError(ValueError)
-  kType = 2,       // ArgumentTypeError(TypeError)
-  kIndex = 3,      // ArgumentIndexError(IndexError)
-  kKey = 4,        // UnknownHandleError(KeyError)
-  kState = 5,      // StateError(RuntimeError): the object is not in a state that allows the call
-  kTimeout = 6,    // WaitTimeoutError(TimeoutError)
-  kDevice = 7,     // DeviceError(RuntimeError): the device or its driver refused
-  kMemory = 8,     // OutOfMemoryError(MemoryError, RuntimeError)
+  kRun = 0,      // RunError(RuntimeError): a run failed with a code
+  kValue = 1,    // ArgumentError(ValueError)
+  kType = 2,     // ArgumentTypeError(TypeError)
+  kIndex = 3,    // ArgumentIndexError(IndexError)
+  kKey = 4,      // UnknownHandleError(KeyError)
+  kState = 5,    // StateError(RuntimeError): the object is not in a state that allows the call
+  kTimeout = 6,  // WaitTimeoutError(TimeoutError)
+  kDevice = 7,   // DeviceError(RuntimeError): the device or its driver refused
+  kMemory = 8,   // OutOfMemoryError(MemoryError, RuntimeError)
 };
 
 class [[nodiscard]] Status {

@@ -40,10 +40,7 @@ class VirtualMemory {
     if (base_ != nullptr) madvise(base_, bytes_, MADV_DONTNEED);
   }
   std::size_t bytes() const { return bytes_; }
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(base_);
-  }
+  template <typename T> T* as() const { return static_cast<T*>(base_); }
 
  private:
   void swap(VirtualMemory& other) {

@@ -55,7 +55,7 @@ nb::list get_ring(const RingArray& ring) {
 
 struct RingRow {
   const char* name;
-  RingArray abi::RuntimeEnv::* member;
+  RingArray abi::RuntimeEnv::*member;
 };
 constexpr RingRow kRings[] = {{"ring_task_window", &abi::RuntimeEnv::ring_task_window},
                               {"ring_heap", &abi::RuntimeEnv::ring_heap},
@@ -132,7 +132,7 @@ PyCallConfig copy_of(const PyCallConfig& config) { return config; }
 struct LevelRow {
   const char* name;
   const char* older_name;
-  std::int32_t abi::CallConfig::* member;
+  std::int32_t abi::CallConfig::*member;
   std::int32_t when_true;
   std::int32_t max;
 };
@@ -182,7 +182,8 @@ void bind_call_config(nb::module_& m) {
           [](PyCallConfig& c, nb::handle v) { c.wire.enable_dep_gen = flag_from(v, "enable_dep_gen"); }, kAnyValue)
       .def_prop_rw(
           "enable_scope_stats", [](const PyCallConfig& c) { return c.wire.enable_scope_stats != 0; },
-          [](PyCallConfig& c, nb::handle v) { c.wire.enable_scope_stats = flag_from(v, "enable_scope_stats"); }, kAnyValue)
+          [](PyCallConfig& c, nb::handle v) { c.wire.enable_scope_stats = flag_from(v, "enable_scope_stats"); },
+          kAnyValue)
       .def_prop_rw(
           "output_prefix", [](const PyCallConfig& c) { return nb::str(c.wire.output_prefix); },
           [](PyCallConfig& c, nb::handle v) { set_output_prefix(c.wire, v); }, kAnyValue)

@@ -252,8 +252,10 @@ void bind_wire_tensor(nb::module_& m) {
         return nb::str(text.c_str());
       });
 
-  m.def("_intern_worker_path", [](const char* path) { return paths().intern(path); }, nb::arg("path"));
-  m.def("_worker_path_for_id", [](std::uint32_t id) { return nb::str(paths().text(id).c_str()); }, nb::arg("id"));
+  m.def(
+      "_intern_worker_path", [](const char* path) { return paths().intern(path); }, nb::arg("path"));
+  m.def(
+      "_worker_path_for_id", [](std::uint32_t id) { return nb::str(paths().text(id).c_str()); }, nb::arg("id"));
 }
 
 }  // namespace simpler::bindings

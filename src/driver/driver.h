@@ -15,15 +15,15 @@
 namespace simpler::driver {
 
 constexpr int kOk = 0;
-constexpr int kInvalidParameter = 107000;   // an address, size or handle that names nothing
-constexpr int kNotComplete = 107003;        // event_query: work is left
+constexpr int kInvalidParameter = 107000;  // an address, size or handle that names nothing
+constexpr int kNotComplete = 107003;       // event_query: work is left
 constexpr int kOutOfMemory = 207001;
-constexpr int kSyncTimeout = 507046;        // a sync's limit passed, the work goes on
+constexpr int kSyncTimeout = 507046;  // a sync's limit passed, the work goes on
 constexpr int kDeviceProgramFailed = 507018;
-constexpr int kCodeInvalid = 107017;        // child_code_resolve: the bytes are not code with the wanted entry
+constexpr int kCodeInvalid = 107017;  // child_code_resolve: the bytes are not code with the wanted entry
 
-struct Stream;        // opaque
-struct Event;         // a point in a stream
+struct Stream;  // opaque
+struct Event;   // a point in a stream
 struct ChildCode;
 struct DeviceModule;  // a device program
 
@@ -52,7 +52,7 @@ struct Driver {
 
   // Streams.
   int (*stream_create)(void* self, Stream** stream);
-  int (*stream_destroy)(void* self, Stream* stream);  // waits for what was launched
+  int (*stream_destroy)(void* self, Stream* stream);                        // waits for what was launched
   int (*stream_sync)(void* self, Stream* stream, std::int64_t timeout_ms);  // < 0: no limit
   int (*event_create)(void* self, Event** event);
   int (*event_destroy)(void* self, Event* event);
@@ -61,7 +61,8 @@ struct Driver {
   int (*event_sync)(void* self, Event* event, std::int64_t timeout_ms);
 
   // Kernels: code that lies in device memory becomes callable.
-  int (*child_code_resolve)(void* self, std::uint64_t address, std::size_t bytes, const char* label, std::uint64_t* entry, ChildCode** code);
+  int (*child_code_resolve)(void* self, std::uint64_t address, std::size_t bytes, const char* label,
+                            std::uint64_t* entry, ChildCode** code);
   int (*child_code_release)(void* self, ChildCode* code);
 
   // Device programs.
@@ -69,7 +70,8 @@ struct Driver {
   int (*cpu_unload)(void* self, DeviceModule* module);
   // Queues one entry; `payload` is copied. Its failure is the stream's, reported once, by the next stream_sync, event_query or
   // event_sync that finds its work done.
-  int (*cpu_launch)(void* self, DeviceModule* module, DeviceFunction function, const void* payload, std::size_t bytes, Stream* stream);
+  int (*cpu_launch)(void* self, DeviceModule* module, DeviceFunction function, const void* payload, std::size_t bytes,
+                    Stream* stream);
 };
 
 }  // namespace simpler::driver

@@ -7,9 +7,9 @@ namespace simpler::executor {
 
 struct ArchProfile {
   std::string_view name;
-  int clusters;                // of the full chip: 1 AIC and 2 AIV each
-  int device_threads;          // control threads that the board starts by default
-  std::uint64_t counter_hz;    // system counter
+  int clusters;              // of the full chip: 1 AIC and 2 AIV each
+  int device_threads;        // control threads that the board starts by default
+  std::uint64_t counter_hz;  // system counter
 };
 
 inline constexpr ArchProfile kArchProfiles[] = {
@@ -24,7 +24,7 @@ inline const ArchProfile* find_arch(std::string_view name) {
   return nullptr;
 }
 
-inline constexpr int kVectorLanes = 2;           // AIV cores of a cluster
-inline constexpr int kDefaultSimClusters = 8;    // what the simulator models unless told otherwise
+inline constexpr int kVectorLanes = 2;         // AIV cores of a cluster
+inline constexpr int kDefaultSimClusters = 8;  // what the simulator models unless told otherwise
 
 }  // namespace simpler::executor

@@ -35,9 +35,9 @@ class Core {
   }
 
   CoreType type() const { return type_; }
-  int index() const { return index_; }      // among all cores: AICs first, then the AIVs of cluster 0, 1, ...
+  int index() const { return index_; }  // among all cores: AICs first, then the AIVs of cluster 0, 1, ...
   int cluster() const { return cluster_; }
-  int lane() const { return lane_; }        // 0 or 1 for AIV, 0 for AIC
+  int lane() const { return lane_; }  // 0 or 1 for AIV, 0 for AIC
 
   // Sets the arguments of a task; what differs between its blocks is set by begin_block.
   void load(const graph::Task& task) {

@@ -27,7 +27,8 @@ class CorePool {
     // Blocked numbering, as on the board: AIC of cluster c is c, its AIVs are clusters + 2c and clusters + 2c + 1.
     for (int c = 0; c < clusters; ++c) {
       at(c, 0).place(CoreType::AIC, c, c, 0, &shared_[c]);
-      for (int v = 0; v < kVectorLanes; ++v) at(c, 1 + v).place(CoreType::AIV, clusters + kVectorLanes * c + v, c, v, &shared_[c]);
+      for (int v = 0; v < kVectorLanes; ++v)
+        at(c, 1 + v).place(CoreType::AIV, clusters + kVectorLanes * c + v, c, v, &shared_[c]);
     }
     for (std::uint64_t& lane : free_) lane = clusters == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << clusters) - 1;
     publish();

@@ -19,8 +19,7 @@ class CrashGuard {
   static void prepare_thread();
 
   // 0, or the signal.
-  template <typename Function>
-  static int call(Function&& function) {
+  template <typename Function> static int call(Function&& function) {
     return run([](void* context) { (*static_cast<Function*>(context))(); }, &function);
   }
   // "SIGSEGV (invalid memory access)" and the like.

@@ -13,22 +13,28 @@ DeferredTasks::Refusal DeferredTasks::check(const DeferredCompletionEntry& entry
   if (entry.addr == 0) return {ErrorCode::ASYNC_COMPLETION_INVALID, "a completion condition has no address"};
   switch (entry.completion_type) {
     case COMPLETION_TYPE_COUNTER:
-      if (entry.addr % 4 != 0) return {ErrorCode::ASYNC_COMPLETION_INVALID, "the counter of a completion condition is not 4-byte aligned"};
+      if (entry.addr % 4 != 0)
+        return {ErrorCode::ASYNC_COMPLETION_INVALID, "the counter of a completion condition is not 4-byte aligned"};
       return {};
     case COMPLETION_TYPE_SDMA_EVENT_RECORD:
-      if (entry.backend_cookie == 0) return {ErrorCode::ASYNC_COMPLETION_INVALID, "the DMA event of a completion condition has id 0"};
-      if (entry.addr % 8 != 0) return {ErrorCode::ASYNC_COMPLETION_INVALID, "the DMA record of a completion condition is not 8-byte aligned"};
+      if (entry.backend_cookie == 0)
+        return {ErrorCode::ASYNC_COMPLETION_INVALID, "the DMA event of a completion condition has id 0"};
+      if (entry.addr % 8 != 0)
+        return {ErrorCode::ASYNC_COMPLETION_INVALID, "the DMA record of a completion condition is not 8-byte aligned"};
       return {};
     case COMPLETION_TYPE_URMA_EVENT_HANDLE:
-      return {ErrorCode::ASYNC_COMPLETION_INVALID, "a completion condition waits for URMA, which this device does not have"};
+      return {ErrorCode::ASYNC_COMPLETION_INVALID,
+              "a completion condition waits for URMA, which this device does not have"};
     default:
-      return {ErrorCode::ASYNC_COMPLETION_INVALID, "a completion condition has an unknown type: use COMPLETION_TYPE_COUNTER"};
+      return {ErrorCode::ASYNC_COMPLETION_INVALID,
+              "a completion condition has an unknown type: use COMPLETION_TYPE_COUNTER"};
   }
 }
 
 bool DeferredTasks::holds(const DeferredCompletionEntry& entry) {
   if (entry.completion_type == COMPLETION_TYPE_COUNTER) {
-    return __atomic_load_n(reinterpret_cast<const std::uint32_t*>(entry.addr), __ATOMIC_ACQUIRE) >= entry.expected_value;
+    return __atomic_load_n(reinterpret_cast<const std::uint32_t*>(entry.addr), __ATOMIC_ACQUIRE) >=
+           entry.expected_value;
   }
   // A DMA record counts completed posts up.
   return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(entry.addr), __ATOMIC_ACQUIRE) >= entry.backend_cookie;
@@ -47,7 +53,8 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   slab.count = 0;
   slab.error_code = 0;
   if (error != 0) return {static_cast<ErrorCode>(error), "the kernel reported it with defer_error"};
-  if (count > kMaxConditions) return {ErrorCode::ASYNC_REGISTRATION_FAILED, "more completion conditions than the slab holds"};
+  if (count > kMaxConditions)
+    return {ErrorCode::ASYNC_REGISTRATION_FAILED, "more completion conditions than the slab holds"};
   for (std::uint32_t i = 0; i < count; ++i) {
     const DeferredCompletionEntry& entry = slab.entries[i];
     if (const Refusal refusal = check(entry); refusal.text != nullptr) return refusal;
@@ -59,14 +66,16 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   const std::lock_guard lock(mutex_);
   auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) { return w.record == record; });
   if (found == waiting_.end()) {
-    if (waiting_.size() >= kMaxTasks) return {ErrorCode::ASYNC_WAIT_OVERFLOW, "64 tasks wait for completion conditions already"};
+    if (waiting_.size() >= kMaxTasks)
+      return {ErrorCode::ASYNC_WAIT_OVERFLOW, "64 tasks wait for completion conditions already"};
     task.blocks_left.fetch_add(1, std::memory_order_relaxed);  // the caller's block is unreported: it cannot be 0
     waiting_.push_back({record, task.id, {}});
     found = waiting_.end() - 1;
     count_.store(static_cast<std::uint32_t>(waiting_.size()), std::memory_order_relaxed);
   }
   if (found->conditions.size() + count > kMaxConditions) {
-    return {ErrorCode::ASYNC_REGISTRATION_FAILED, "the blocks of one task registered more than 64 completion conditions"};
+    return {ErrorCode::ASYNC_REGISTRATION_FAILED,
+            "the blocks of one task registered more than 64 completion conditions"};
   }
   found->conditions.insert(found->conditions.end(), slab.entries, slab.entries + count);
   return {};

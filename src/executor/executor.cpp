@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kDefaultSchedulerTimeout{10'000};
 
-CoreType core_type_of(int shape) { return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV; }
+CoreType core_type_of(int shape) {
+  return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV;
+}
 
 std::chrono::milliseconds scheduler_timeout_from_environment() {
   const char* text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
@@ -23,7 +25,8 @@ std::chrono::milliseconds scheduler_timeout_from_environment() {
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
   if (*end == '\0' && value > 0) return std::chrono::milliseconds(value);
-  log::host(log::Level::kWarn, __func__, "SIMPLER_SCHEDULER_TIMEOUT_MS=%s is ignored: it must be a whole number of milliseconds, at least 1", text);
+  log::host(log::Level::kWarn, __func__,
+            "SIMPLER_SCHEDULER_TIMEOUT_MS=%s is ignored: it must be a whole number of milliseconds, at least 1", text);
   return kDefaultSchedulerTimeout;
 }
 
@@ -34,7 +37,8 @@ std::optional<std::uint64_t> seed_from_environment() {
   errno = 0;
   const std::uint64_t seed = std::strtoull(text, &end, 0);
   if (*end == '\0' && errno == 0 && *text != '-') return seed;
-  log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_SEED=%s is ignored: it must be a whole number of at most 64 bits", text);
+  log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_SEED=%s is ignored: it must be a whole number of at most 64 bits",
+            text);
   return std::nullopt;
 }
 
@@ -102,7 +106,8 @@ bool Executor::reserve(std::uint32_t tasks) {
   for (WorkRing& ring : submitted_) ok = ring.configure(ring_capacity_) && ok;
   const int count = worker_count_.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
-    for (int shape = 0; shape < graph::kQueuedShapes; ++shape) ok = workers_[i]->ring(shape).configure(ring_capacity_) && ok;
+    for (int shape = 0; shape < graph::kQueuedShapes; ++shape)
+      ok = workers_[i]->ring(shape).configure(ring_capacity_) && ok;
   }
   return ok;
 }
@@ -164,7 +169,8 @@ void Executor::push(graph::RecordRef record) {
   graph::Task& task = graph_->task(record);
   if (task.shape == graph::Shape::kDummy) {
     // It runs nothing, and it was submitted just now: nobody waits for it yet.
-    graph_->complete(task, [](graph::RecordRef) { SIMPLER_CHECK(false, "a task that was just submitted has a consumer"); });
+    graph_->complete(task,
+                     [](graph::RecordRef) { SIMPLER_CHECK(false, "a task that was just submitted has a consumer"); });
     return;
   }
   if (order_.enabled() && order_.in_turns()) {
@@ -300,7 +306,8 @@ void Executor::tick() {
   }
   turn_ticks_ = stuck > 0 ? turn_ticks_ + 1 : 0;
   if (order_.enabled() && turn_ticks_ > kGiveUpTicks && order_.give_up()) {
-    log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_SEED: a kernel waits for something, so the rest of this run has no fixed order");
+    log::host(log::Level::kWarn, __func__,
+              "SIMPLER_SIM_SEED: a kernel waits for something, so the rest of this run has no fixed order");
   }
   for (;;) {
     const WorkerGate::Counts counts = gate_.counts();
@@ -334,7 +341,8 @@ void Executor::raise_timeout(int running) {
     stall_.sub_class = "S4:dependency-deadlock";
     stall_.task = deferred_.first();
     latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
-                  "nothing happened for %lld ms: %u tasks wait for completion conditions that nobody fulfils (sub_class=S4:dependency-deadlock)",
+                  "nothing happened for %lld ms: %u tasks wait for completion conditions that nobody fulfils "
+                  "(sub_class=S4:dependency-deadlock)",
                   limit, deferred_.count());
     return;
   }
@@ -346,10 +354,12 @@ void Executor::raise_timeout(int running) {
     stall_.task = task;
     stall_.core = worker.running().core.load(std::memory_order_relaxed);
     latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
-                  "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d, one of %d that run "
+                  "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d, one of "
+                  "%d that run "
                   "(sub_class=S1:running-stalled)",
                   limit, worker.running().kernel.load(std::memory_order_relaxed), task.local(), task.ring(),
-                  worker.running().block.load(std::memory_order_relaxed), worker.running().core.load(std::memory_order_relaxed), running);
+                  worker.running().block.load(std::memory_order_relaxed),
+                  worker.running().core.load(std::memory_order_relaxed), running);
     return;
   }
 }

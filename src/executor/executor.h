@@ -44,9 +44,9 @@ class Worker;
 
 // What the watchdog saw when it ended a run.
 struct Stall {
-  const char* sub_class = "none";  // as tools and tests know it, "S1:running-stalled"
-  int running = 0;                 // kernels
-  std::uint32_t ready = 0;         // tasks
+  const char* sub_class = "none";           // as tools and tests know it, "S1:running-stalled"
+  int running = 0;                          // kernels
+  std::uint32_t ready = 0;                  // tasks
   PTO2TaskId task = PTO2TaskId::invalid();  // one that is stuck
   int core = -1;                            // where it runs; -1: nowhere
 };
@@ -54,7 +54,8 @@ struct Stall {
 class Executor {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::uint32_t kAnySlot = 0xFFFFFFFE;  // wait_for: idleness, failure and the monitor wake the submitter
+  static constexpr std::uint32_t kAnySlot =
+      0xFFFFFFFE;  // wait_for: idleness, failure and the monitor wake the submitter
 
   Executor(int clusters, int threads);
   ~Executor();
@@ -77,8 +78,7 @@ class Executor {
 
   // Submitter: sleeps until the slot's task has completed, the latch was raised, the workers ran out of work, a
   // millisecond went by, or, at the latest, `deadline`. The caller looks again for what it needs.
-  template <typename Done>
-  void wait_for(std::uint32_t slot, Clock::time_point deadline, Done done);
+  template <typename Done> void wait_for(std::uint32_t slot, Clock::time_point deadline, Done done);
   // Wakes the submitter out of wait_for.
   void notify_submitter();
 
@@ -100,7 +100,8 @@ class Executor {
   // How long kernels may still run after a time-out before they are given up; after another failure, the scheduler's
   // limit applies.
   static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
-  static constexpr std::uint32_t kBusyStreak = 64;  // submissions without a wait after which the submitter counts as busy
+  static constexpr std::uint32_t kBusyStreak =
+      64;  // submissions without a wait after which the submitter counts as busy
 
   bool add_worker();
   // After lanes were placed or ended: as many workers as there are lanes must be awake.
@@ -182,8 +183,7 @@ class Executor {
 // The simulated core that the calling thread is running on, or nullptr. Kernels reach their tile memory through it.
 Core* current_core();
 
-template <typename Done>
-void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done done) {
+template <typename Done> void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done done) {
   submitter_waits();
   if (order_.enabled() && give_turn()) return;
   awaited_slot_.store(slot, std::memory_order_seq_cst);  // completers release a slot, then read this

@@ -5,7 +5,8 @@ namespace {
 
 std::uint8_t lanes_of(const graph::Task& task) {
   std::uint8_t mask = 0;
-  for (int lane = 0; lane < kLanes; ++lane) mask = static_cast<std::uint8_t>(mask | (task.kernels[lane] >= 0 ? 1 << lane : 0));
+  for (int lane = 0; lane < kLanes; ++lane)
+    mask = static_cast<std::uint8_t>(mask | (task.kernels[lane] >= 0 ? 1 << lane : 0));
   return mask;
 }
 constexpr std::uint8_t kFirstVectorLane = 2;  // the mask of a task with one vector kernel: any vector core will do
@@ -66,7 +67,8 @@ int GangQueue::place_locked(const graph::Graph& graph) {
       head.rendezvous = std::make_shared<Rendezvous>(task.block_count * __builtin_popcount(mask));
     }
     // A single core may be taken between count and placing; then the placed lanes wait for the rest, which is next in line.
-    while (head.next_block < task.block_count && place_block(task, head.record, head.next_block, head.rendezvous)) ++head.next_block;
+    while (head.next_block < task.block_count && place_block(task, head.record, head.next_block, head.rendezvous))
+      ++head.next_block;
     if (head.next_block < task.block_count) break;
     pending_.pop_front();
   }

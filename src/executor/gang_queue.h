@@ -26,7 +26,8 @@ class Rendezvous {
       missing_.notify_all();
       return;
     }
-    for (int left = missing_.load(std::memory_order_acquire); left > 0; left = missing_.load(std::memory_order_acquire)) {
+    for (int left = missing_.load(std::memory_order_acquire); left > 0;
+         left = missing_.load(std::memory_order_acquire)) {
       missing_.wait(left, std::memory_order_acquire);
     }
   }
@@ -76,7 +77,8 @@ class GangQueue {
     std::shared_ptr<Rendezvous> rendezvous;  // made when the first block of a cohort is placed
   };
   int place_locked(const graph::Graph& graph);
-  bool place_block(const graph::Task& task, graph::RecordRef record, std::int32_t block, const std::shared_ptr<Rendezvous>& rendezvous);
+  bool place_block(const graph::Task& task, graph::RecordRef record, std::int32_t block,
+                   const std::shared_ptr<Rendezvous>& rendezvous);
   void update_counts();
 
   CorePool& cores_;

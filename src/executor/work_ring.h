@@ -46,8 +46,10 @@ class WorkRing {
       std::uint32_t count = (available + share - 1) / share;
       if (count > most) count = most;
       // Read first, claim then: once claimed, the cells may be reused while this thread sleeps.
-      for (std::uint32_t i = 0; i < count; ++i) out[i] = cells_.as<Cell>()[(head + i) & mask_].load(std::memory_order_relaxed);
-      if (head_.compare_exchange_weak(head, head + count, std::memory_order_acq_rel, std::memory_order_relaxed)) return count;
+      for (std::uint32_t i = 0; i < count; ++i)
+        out[i] = cells_.as<Cell>()[(head + i) & mask_].load(std::memory_order_relaxed);
+      if (head_.compare_exchange_weak(head, head + count, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return count;
     }
   }
 

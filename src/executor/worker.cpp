@@ -9,7 +9,9 @@ namespace {
 
 thread_local Core* bound_core = nullptr;
 
-CoreType core_type_of(int shape) { return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV; }
+CoreType core_type_of(int shape) {
+  return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV;
+}
 int lane_of(int shape) { return shape == static_cast<int>(graph::Shape::kAic) ? 0 : 1; }
 
 // Whether the condition that guards a task holds; integers of any width are compared signed.
@@ -217,8 +219,10 @@ void Worker::execute(Work work) {
     const graph::Predicate& predicate = *task.predicate();
     bool wanted = false;
     if (const int signal = CrashGuard::call([&] { wanted = holds(predicate); }); signal != 0) {
-      executor_.latch_->raise(abi::ErrorCode::INVALID_ARGS, "the predicate of task %u in ring %u reads address %p, which ended with %s: is its tensor a real one?",
-                              task.id.local(), task.id.ring(), predicate.address, CrashGuard::describe(signal));
+      executor_.latch_->raise(
+          abi::ErrorCode::INVALID_ARGS,
+          "the predicate of task %u in ring %u reads address %p, which ended with %s: is its tensor a real one?",
+          task.id.local(), task.id.ring(), predicate.address, CrashGuard::describe(signal));
       executor_.notify_submitter();
       return;
     }
@@ -281,7 +285,8 @@ bool Worker::join_open_task(int shape, Work* work) {
 void Worker::close_task(graph::Task& task, graph::RecordRef record) {
   Executor::OpenTasks& open = executor_.open_[static_cast<int>(task.shape)];
   const std::lock_guard lock(open.mutex);
-  for (graph::RecordRef* link = &open.first; *link != graph::kNoRecord; link = &executor_.graph_->task(*link).next_open) {
+  for (graph::RecordRef* link = &open.first; *link != graph::kNoRecord;
+       link = &executor_.graph_->task(*link).next_open) {
     if (*link != record) continue;
     *link = task.next_open;
     open.count.fetch_sub(1, std::memory_order_relaxed);
@@ -360,8 +365,9 @@ void Worker::poll_deferred() {
 }
 
 void Worker::fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what) {
-  executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s", running_.kernel.load(std::memory_order_relaxed),
-                          task.id.local(), task.id.ring(), block, core_->index(), what);
+  executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s",
+                          running_.kernel.load(std::memory_order_relaxed), task.id.local(), task.id.ring(), block,
+                          core_->index(), what);
   executor_.notify_submitter();
 }
 

@@ -32,8 +32,8 @@ class alignas(64) Worker {
   const Running& running() const { return running_; }
 
  private:
-  static constexpr std::uint32_t kBatch = 16;                         // tasks moved from another ring at once
-  static constexpr std::chrono::microseconds kSearchTime{50};         // the wake-up of a CPU that has gone idle
+  static constexpr std::uint32_t kBatch = 16;                  // tasks moved from another ring at once
+  static constexpr std::chrono::microseconds kSearchTime{50};  // the wake-up of a CPU that has gone idle
   // A worker that has caught up with a busy submitter lets it get ahead by some twenty tasks. Otherwise both work on the
   // same cache lines, task by task, and take twice as long (bench chain_us).
   static constexpr std::chrono::microseconds kSettleTime{2};

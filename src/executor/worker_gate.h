@@ -73,8 +73,7 @@ class WorkerGate {
 
   // The caller searches and found nothing. Returns when somebody woke it, or at once if work appeared that `look_again`
   // sees and the limit allows; it searches either way.
-  template <typename LookAgain>
-  void fall_asleep(Bed& bed, LookAgain look_again) {
+  template <typename LookAgain> void fall_asleep(Bed& bed, LookAgain look_again) {
     {
       const std::lock_guard lock(mutex_);
       sleepers_.push_back(&bed);
@@ -126,8 +125,8 @@ class WorkerGate {
   static constexpr std::uint64_t kSearching = 1, kAsleep = std::uint64_t{1} << 16, kStarted = std::uint64_t{1} << 32;
 
   static Counts unpack(std::uint64_t word) {
-    return {static_cast<std::uint16_t>(word), static_cast<std::uint16_t>(word >> 16), static_cast<std::uint16_t>(word >> 32),
-            static_cast<std::uint16_t>(word >> 48)};
+    return {static_cast<std::uint16_t>(word), static_cast<std::uint16_t>(word >> 16),
+            static_cast<std::uint16_t>(word >> 32), static_cast<std::uint16_t>(word >> 48)};
   }
   std::uint64_t add(std::uint64_t difference) { return word_.fetch_add(difference, std::memory_order_acq_rel); }
 

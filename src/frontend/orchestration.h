@@ -20,7 +20,9 @@ class Orchestration {
   bool loaded() const { return entry_ != nullptr; }
   void bind(PTO2Runtime* runtime) const { bind_(runtime); }
   // Arguments that the orchestration wants at least; 0 if it does not say.
-  int expected_arg_count(const ChipTaskArgs& args) const { return config_ != nullptr ? config_(args).expected_arg_count : 0; }
+  int expected_arg_count(const ChipTaskArgs& args) const {
+    return config_ != nullptr ? config_(args).expected_arg_count : 0;
+  }
   void enter(const ChipTaskArgs& args) const { entry_(args); }
 
  private:

@@ -71,7 +71,8 @@ class BoxTree {
     const bool continues = last_leaf_ != kNone && continues_last(ndims, box);
     std::uint32_t leaf = continues ? last_leaf_ : root_;
     while (!pool[leaf].leaf) leaf = pool[leaf].child[cheapest_child(pool[leaf], ndims, box)];
-    if (pool[leaf].count == kFanOut) leaf = continues ? open_leaf(pool, leaf, ndims, box) : split(pool, leaf, ndims, box, moved);
+    if (pool[leaf].count == kFanOut)
+      leaf = continues ? open_leaf(pool, leaf, ndims, box) : split(pool, leaf, ndims, box, moved);
     append(pool[leaf], ndims, box, value);
     widen_ancestors(pool, leaf, ndims, box);
     last_leaf_ = leaf;
@@ -89,8 +90,7 @@ class BoxTree {
   }
 
   // Calls visit(value) for each box that meets `box`. The tree must not change meanwhile.
-  template <typename Visit>
-  void search(const Pool& pool, std::uint32_t ndims, const Box& box, Visit visit) const {
+  template <typename Visit> void search(const Pool& pool, std::uint32_t ndims, const Box& box, Visit visit) const {
     if (root_ != kNone) search_node(pool, root_, ndims, box, visit);
   }
 
@@ -223,7 +223,8 @@ class BoxTree {
       append_node(pool, root, ndims, bounds(pool[node], ndims), node);
       root_ = root;
     } else if (pool[pool[node].parent].count == kFanOut) {
-      split(pool, pool[node].parent, ndims, box, moved);  // `node` may have moved to the new half: its parent link is right
+      split(pool, pool[node].parent, ndims, box,
+            moved);  // `node` may have moved to the new half: its parent link is right
     }
     return pool[node].parent;
   }
@@ -255,7 +256,8 @@ class BoxTree {
     }
     std::uint32_t order[kFanOut];
     for (std::uint32_t i = 0; i < kFanOut; ++i) order[i] = i;
-    std::stable_sort(order, order + kFanOut, [&](std::uint32_t a, std::uint32_t b) { return before.lo[axis][a] < before.lo[axis][b]; });
+    std::stable_sort(order, order + kFanOut,
+                     [&](std::uint32_t a, std::uint32_t b) { return before.lo[axis][a] < before.lo[axis][b]; });
 
     pool[full].count = 0;
     for (std::uint32_t k = 0; k < kFanOut; ++k) {

@@ -39,7 +39,8 @@ void fill(char* target, std::uint64_t bytes, std::uint64_t value, std::uint64_t 
 
 // Written in place: a descriptor that is built elsewhere and copied stalls on its own stores.
 void materialize(const TensorCreateInfo& info, char* address, PTO2TaskId owner, ChipTensor& tensor) {
-  tensor.init_external(address, info.buffer_size_bytes(), info.shapes, info.ndims, info.dtype, info.version, info.manual_dep);
+  tensor.init_external(address, info.buffer_size_bytes(), info.shapes, info.ndims, info.dtype, info.version,
+                       info.manual_dep);
   tensor.owner_task_id = owner;
   if (info.has_initial_value) fill(address, tensor.buffer.size, info.initial_value, get_element_size(info.dtype));
 }
@@ -60,7 +61,8 @@ bool Graph::configure(const RingSizes& sizes, const std::array<char*, kRings>& h
   slot_count_ = static_cast<std::uint32_t>(total);
   // Every task at its largest, plus the edges that the budgets allow beyond those; twice, since chunks fill unevenly.
   const std::uint64_t largest = Task::bytes(kInlineEdges, CORE_MAX_TENSOR_ARGS, CORE_MAX_SCALAR_ARGS, true);
-  const std::uint64_t bytes = 2 * (total * largest + edges * (sizeof(Edge) + sizeof(PTO2TaskId))) + 16 * RecordArena::kChunkBytes;
+  const std::uint64_t bytes =
+      2 * (total * largest + edges * (sizeof(Edge) + sizeof(PTO2TaskId))) + 16 * RecordArena::kChunkBytes;
   return slot_memory_.reserve(total * sizeof(Slot)) && book_memory_.reserve(total * sizeof(SlotBook)) &&
          records_.reserve(bytes);
 }
@@ -97,7 +99,8 @@ void Graph::next_epoch() {
   covered_.clear();
   retained_dependencies_ = write_count_ = 0;
   if (++epoch_ != 0) return;
-  for (std::uint32_t s = 0; s < slot_count_; ++s) books()[s].mark_epoch = 0;  // marks of 2^32 submissions ago would look fresh
+  for (std::uint32_t s = 0; s < slot_count_; ++s)
+    books()[s].mark_epoch = 0;  // marks of 2^32 submissions ago would look fresh
   epoch_ = 1;
 }
 
@@ -198,7 +201,8 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
   if (spec.shape == Shape::kAlloc) dependencies_.clear();  // complete from the start: there is nothing to wait for
   if (!has_room_for_dependencies(r, shortage)) return Outcome::kShort;
   const bool has_predicate = spec.shape <= Shape::kMix && args.predicate().op != PredicateOp::NONE &&
-                             args.predicate().operand.tensor != nullptr && args.predicate().operand.tensor->buffer.addr != 0;
+                             args.predicate().operand.tensor != nullptr &&
+                             args.predicate().operand.tensor->buffer.addr != 0;
   const RecordRef record =
       records_.allocate(r, Task::bytes(dependencies_.size(), static_cast<std::size_t>(args.tensor_count()),
                                        static_cast<std::size_t>(args.scalar_count()), has_predicate));
@@ -282,11 +286,13 @@ std::uint32_t Graph::write_record(Task& task, const TaskSpec& spec, const CoreTa
     output += output_bytes(info);
     outputs |= 1u << i;
   }
-  if (args.scalar_count() > 0) std::memcpy(task.scalars(), args.scalars(), static_cast<std::size_t>(args.scalar_count()) * 8);
+  if (args.scalar_count() > 0)
+    std::memcpy(task.scalars(), args.scalars(), static_cast<std::size_t>(args.scalar_count()) * 8);
   if (task.has_predicate) {
     const CorePredicateOperand& operand = args.predicate().operand;
     const std::uint64_t width = get_element_size(operand.tensor->dtype);
-    const char* address = operand.tensor->data_as<char>() + operand.tensor->compute_flat_offset(operand.indices, operand.ndims) * width;
+    const char* address =
+        operand.tensor->data_as<char>() + operand.tensor->compute_flat_offset(operand.indices, operand.ndims) * width;
     *task.predicate() = {address, args.predicate().target, args.predicate().op, static_cast<std::uint8_t>(width)};
   }
   return outputs;
@@ -310,7 +316,8 @@ bool Graph::link(Task& task, RecordRef record) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t edge = RecordArena::edge_of(record, i);
     edges[edge].consumer = record;
-    if (slots()[slot_of(producers[i])].wake.link(edges, edge, generation_of(producers[i])) == Link::kProducerDone) ++satisfied;
+    if (slots()[slot_of(producers[i])].wake.link(edges, edge, generation_of(producers[i])) == Link::kProducerDone)
+      ++satisfied;
   }
   Ring& ring = rings_[task.id.ring()];
   ring.spill_charged += spill_of(count);
@@ -382,7 +389,8 @@ void Graph::find_accessors(const ChipTensor& tensor, bool readers, std::vector<P
   next_epoch();
   add_creator(tensor, DEP_WAIT);
   if (!tensor.manual_dep) {
-    map_.find(Region::of(tensor), [&](PTO2TaskId producer, std::uint32_t, Overlap) { add_dependency(producer, DEP_WAIT); });
+    map_.find(Region::of(tensor),
+              [&](PTO2TaskId producer, std::uint32_t, Overlap) { add_dependency(producer, DEP_WAIT); });
   }
   tasks->clear();
   for (const Dependency& dependency : dependencies_) tasks->push_back(dependency.id);

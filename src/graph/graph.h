@@ -76,12 +76,12 @@ class Graph {
   Scopes& scopes() { return scopes_; }
 
   // kTaken fills *submitted; kShort fills *shortage; kRefused fills *refusal with a literal.
-  Outcome submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted* submitted, Shortage* shortage, const char** refusal);
+  Outcome submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted* submitted, Shortage* shortage,
+                 const char** refusal);
 
   // On the thread that finished the task's last block. Calls ready(record) for each task that became ready; ready must
   // not complete tasks itself. Afterwards the task must not be touched.
-  template <typename Ready>
-  void complete(Task& task, Ready ready) noexcept {
+  template <typename Ready> void complete(Task& task, Ready ready) noexcept {
     const std::uint32_t self = task.slot, generation = generation_of(task.id), retained = task.retained_count;
     const PTO2TaskId* producers = task.producers();
     slots()[self].wake.complete(records_.edges(), generation, [&](RecordRef consumer) {
@@ -110,7 +110,9 @@ class Graph {
   // that depend on those.
   void find_accessors(const ChipTensor& tensor, bool readers, std::vector<PTO2TaskId>* tasks);
   bool is_complete(PTO2TaskId id) const;
-  std::uint32_t slot_of(PTO2TaskId id) const { return rings_[id.ring()].first_slot + (id.local() & rings_[id.ring()].mask); }
+  std::uint32_t slot_of(PTO2TaskId id) const {
+    return rings_[id.ring()].first_slot + (id.local() & rings_[id.ring()].mask);
+  }
 
   Task& task(RecordRef record) const { return *records_.at(record); }
   std::uint32_t capacity() const { return slot_count_; }  // most tasks that can be live at once
@@ -118,8 +120,7 @@ class Graph {
   const RingSizes& sizes() const { return sizes_; }
 
   // Calls visit(id, task) for the live tasks of a ring, oldest first.
-  template <typename Visit>
-  void for_each_live(int ring, Visit visit) const {
+  template <typename Visit> void for_each_live(int ring, Visit visit) const {
     const Ring& r = rings_[ring];
     for (std::uint32_t local = r.head; local != r.next; ++local) {
       const PTO2TaskId id = PTO2TaskId::make(static_cast<std::uint8_t>(ring), local);

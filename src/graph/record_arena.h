@@ -25,7 +25,8 @@ class RecordArena {
   bool reserve(std::size_t bytes) {
     if (bytes > kMaxBytes) bytes = kMaxBytes;
     chunk_count_ = static_cast<std::uint32_t>(bytes / kChunkBytes);
-    if (!memory_.reserve(chunk_count_ * kChunkBytes) || !live_.reserve(chunk_count_ * sizeof(std::uint32_t))) return false;
+    if (!memory_.reserve(chunk_count_ * kChunkBytes) || !live_.reserve(chunk_count_ * sizeof(std::uint32_t)))
+      return false;
     clear();
     return true;
   }
@@ -67,7 +68,9 @@ class RecordArena {
   Task* at(RecordRef record) const { return reinterpret_cast<Task*>(memory_.as<char>() + std::size_t{record} * 8); }
   Edge* edges() const { return memory_.as<Edge>(); }
   // The name of a record's i-th edge.
-  static constexpr std::uint32_t edge_of(RecordRef record, std::uint32_t i) { return record + sizeof(Task) / sizeof(Edge) + i; }
+  static constexpr std::uint32_t edge_of(RecordRef record, std::uint32_t i) {
+    return record + sizeof(Task) / sizeof(Edge) + i;
+  }
 
  private:
   static constexpr std::uint32_t kNoChunk = 0xFFFFFFFF;

@@ -61,7 +61,8 @@ struct Region {
     region.end = region.begin + tensor.extent_elem_cache * width;
     region.layout.ndims = static_cast<std::uint8_t>(tensor.ndims);
     region.layout.dtype = tensor.dtype;
-    for (std::uint32_t d = 0; d < MAX_TENSOR_DIMS; ++d) region.layout.strides[d] = d < tensor.ndims ? tensor.strides[d] : 0;
+    for (std::uint32_t d = 0; d < MAX_TENSOR_DIMS; ++d)
+      region.layout.strides[d] = d < tensor.ndims ? tensor.strides[d] : 0;
     region.version = tensor.version;
     region.exact = find_box(tensor, width, &region.box);
     return region;

@@ -55,7 +55,7 @@ struct alignas(64) Task {
   bool has_predicate;
   bool sync_start;
   std::int8_t timing_slot;  // -1: none
-  bool wired;  // its edges are charged to the dependency budget
+  bool wired;               // its edges are charged to the dependency budget
 
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
   PTO2TaskId* producers() { return reinterpret_cast<PTO2TaskId*>(edges() + edge_count); }
@@ -73,11 +73,13 @@ struct alignas(64) Task {
     return (sizeof(Task) + edges * (sizeof(Edge) + sizeof(PTO2TaskId)) + 63) & ~std::size_t{63};
   }
   static constexpr std::size_t bytes(std::size_t edges, std::size_t tensors, std::size_t scalars, bool predicate) {
-    return (tensors_offset(edges) + tensors * sizeof(ChipTensor) + scalars * 8 + (predicate ? sizeof(Predicate) : 0) + 63) &
+    return (tensors_offset(edges) + tensors * sizeof(ChipTensor) + scalars * 8 + (predicate ? sizeof(Predicate) : 0) +
+            63) &
            ~std::size_t{63};
   }
 };
-static_assert(sizeof(Task) == 64, "counters and frozen fields share one line: the submitter never writes it while it runs");
+static_assert(sizeof(Task) == 64,
+              "counters and frozen fields share one line: the submitter never writes it while it runs");
 
 // One element of a ring's task window, shared by all threads.
 struct Slot {
@@ -87,7 +89,8 @@ struct Slot {
   std::atomic<std::uint32_t> released{0};
   RecordRef record = kNoRecord;
 };
-static_assert(sizeof(Slot) == 16, "four slots share a line: neighbours complete close in time and are reclaimed together");
+static_assert(sizeof(Slot) == 16,
+              "four slots share a line: neighbours complete close in time and are reclaimed together");
 
 // What only the submitter knows about a slot.
 struct SlotBook {

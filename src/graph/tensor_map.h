@@ -33,8 +33,7 @@ class TensorMap {
   bool knows(std::uint64_t buffer) const { return lookup(buffer) != kNone; }
 
   // Calls found(producer, entry, overlap) for each entry that `region` overlaps; one producer may come several times.
-  template <typename Found>
-  void find(const Region& region, Found found) const {
+  template <typename Found> void find(const Region& region, Found found) const {
     const std::uint32_t buffer = lookup(region.buffer);
     if (buffer == kNone || region.empty()) return;
     const bool newer = region.version > buffers_[buffer].oldest_version;
@@ -74,7 +73,7 @@ class TensorMap {
   // The regions of one buffer that share a layout; or, with `by_bytes`, those without a box.
   struct Group {
     Layout layout;
-    std::uint32_t next;    // of the buffer's groups
+    std::uint32_t next;  // of the buffer's groups
     std::uint32_t buffer;
     std::uint32_t element_bytes;
     bool by_bytes;
@@ -89,13 +88,12 @@ class TensorMap {
     std::uint64_t address;
     std::uint32_t next;  // of its bucket
     std::uint32_t first_group;
-    std::uint32_t count;           // entries
-    std::int32_t oldest_version;   // of any entry since the buffer was first seen
+    std::uint32_t count;          // entries
+    std::int32_t oldest_version;  // of any entry since the buffer was first seen
   };
 
   // Objects with stable indices and a free list.
-  template <typename T>
-  struct Store {
+  template <typename T> struct Store {
     std::vector<T> items;
     std::vector<std::uint32_t> free;
     T& operator[](std::uint32_t i) { return items[i]; }

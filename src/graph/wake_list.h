@@ -51,8 +51,7 @@ class WakeList {
   }
 
   // Calls wake(consumer) once for each linked edge, newest first, on this thread; wake must not throw.
-  template <class Wake>
-  void complete(Edge* edges, std::uint32_t generation, Wake wake) noexcept {
+  template <class Wake> void complete(Edge* edges, std::uint32_t generation, Wake wake) noexcept {
     const Head head = head_.exchange(Head{generation, kClosed}, std::memory_order_acq_rel);  // [C]
     SIMPLER_CHECK(head.generation == generation && head.first != kClosed,
                   "task of generation %u completed twice (list is at %u)", generation, head.generation);

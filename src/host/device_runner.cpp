@@ -24,8 +24,8 @@
 namespace simpler::host {
 namespace {
 
-using driver::Driver;
 using driver::DeviceFunction;
+using driver::Driver;
 
 constexpr std::string_view kSimSuffix = "sim";
 
@@ -37,7 +37,8 @@ Status run_failure(const abi::RunResult& result) {
   log::host(log::Level::kError, "finalize_run", "%s_error_code=%d", scheduler ? "sched" : "orch", result.code);
   log::host(log::Level::kError, "finalize_run", "error detail: %s: %s", name, result.text);
   log::host(log::Level::kError, "finalize_run", "error hint: %s", hint);
-  return Status(ErrorKind::kRun, result.code > 0 ? -result.code : result.code, format("%s: %s. %s", name, result.text, hint));
+  return Status(ErrorKind::kRun, result.code > 0 ? -result.code : result.code,
+                format("%s: %s. %s", name, result.text, hint));
 }
 
 // One of the places for a run between prepare and finalize, with what it keeps from run to run.
@@ -74,11 +75,16 @@ class DeviceRunner::Impl {
 
   Status attach() {
     const std::lock_guard lock(mutex_);
-    if (Status status = check(driver_.set_device(driver_.self, options_.device_id), "set_device"); !status.ok()) return status;
-    if (Status status = check(driver_.stream_create(driver_.self, &stream_), "stream_create"); !status.ok()) return status;
-    if (Status status = check(driver_.cpu_load(driver_.self, options_.runtime.c_str(), &module_), "cpu_load"); !status.ok()) return status;
+    if (Status status = check(driver_.set_device(driver_.self, options_.device_id), "set_device"); !status.ok())
+      return status;
+    if (Status status = check(driver_.stream_create(driver_.self, &stream_), "stream_create"); !status.ok())
+      return status;
+    if (Status status = check(driver_.cpu_load(driver_.self, options_.runtime.c_str(), &module_), "cpu_load");
+        !status.ok())
+      return status;
     for (RunSlot& slot : runs_) {
-      if (Status status = check(driver_.event_create(driver_.self, &slot.event), "event_create"); !status.ok()) return status;
+      if (Status status = check(driver_.event_create(driver_.self, &slot.event), "event_create"); !status.ok())
+        return status;
     }
     abi::InitArgs args{};
     args.device = static_cast<std::uint32_t>(options_.device_id);
@@ -140,8 +146,9 @@ class DeviceRunner::Impl {
     if (Status status = require_ready(); !status.ok()) return status;
     const auto found = user_memory_.find(address);
     if (found == user_memory_.end()) {
-      return fail(ErrorKind::kValue, format("free of 0x%llx: malloc of this worker did not return that address, or it was freed already",
-                                            static_cast<unsigned long long>(address)));
+      return fail(ErrorKind::kValue,
+                  format("free of 0x%llx: malloc of this worker did not return that address, or it was freed already",
+                         static_cast<unsigned long long>(address)));
     }
     user_memory_.erase(found);
     return check(driver_.free(driver_.self, address), "free");
@@ -168,7 +175,8 @@ class DeviceRunner::Impl {
     const std::lock_guard lock(mutex_);
     if (Status status = require_ready(); !status.ok()) return status;
     if (Status status = check_slot(slot); !status.ok()) return status;
-    if (registry_.at(slot) != nullptr) return fail(ErrorKind::kState, format("callable slot %d is taken: unregister it first", slot));
+    if (registry_.at(slot) != nullptr)
+      return fail(ErrorKind::kState, format("callable slot %d is taken: unregister it first", slot));
     if (const abi::Verdict verdict = abi::check_chip_callable(blob, bytes); !verdict.ok()) {
       return fail(ErrorKind::kValue, format("not a valid ChipCallable: %s", verdict.text()));
     }
@@ -181,7 +189,9 @@ class DeviceRunner::Impl {
     args.code_bytes = header.binary_size;
     std::memcpy(args.function_name, header.func_name, sizeof args.function_name);
     std::memcpy(args.config_name, header.config_name, sizeof args.config_name);
-    if (Status status = call_device(DeviceFunction::kRegisterCallable, &args, sizeof args, "register_callable"); !status.ok()) return status;
+    if (Status status = call_device(DeviceFunction::kRegisterCallable, &args, sizeof args, "register_callable");
+        !status.ok())
+      return status;
     registry_.set(slot, std::move(callable));
     ++device_loads_;
     return Status();
@@ -194,11 +204,14 @@ class DeviceRunner::Impl {
     if (registry_.at(slot) == nullptr) return fail(ErrorKind::kKey, format("callable slot %d is empty", slot));
     for (const RunSlot& run : runs_) {
       if (run.state == RunSlot::State::kPrepared && run.callable_slot == slot) {
-        return fail(ErrorKind::kState, format("a prepared run uses callable slot %d: launch or finalize it first", slot));
+        return fail(ErrorKind::kState,
+                    format("a prepared run uses callable slot %d: launch or finalize it first", slot));
       }
     }
     const std::int32_t id = slot;  // queued behind the launched runs that use it
-    if (Status status = call_device(DeviceFunction::kUnregisterCallable, &id, sizeof id, "unregister_callable"); !status.ok()) return status;
+    if (Status status = call_device(DeviceFunction::kUnregisterCallable, &id, sizeof id, "unregister_callable");
+        !status.ok())
+      return status;
     registry_.set(slot, nullptr);
     return Status();
   }
@@ -210,20 +223,26 @@ class DeviceRunner::Impl {
     const std::lock_guard lock(mutex_);
     if (Status status = require_ready(); !status.ok()) return status;
     if (Status status = check_slot(callable_slot); !status.ok()) return status;
-    if (registry_.at(callable_slot) == nullptr) return fail(ErrorKind::kKey, format("callable slot %d is empty: register a callable first", callable_slot));
-    if (const abi::Verdict verdict = abi::check_call_config(config); !verdict.ok()) return fail(ErrorKind::kValue, verdict.text());
-    if (config.aicpu_thread_num != 0 && (config.aicpu_thread_num < 2 || config.aicpu_thread_num > arch_.device_threads)) {
-      return fail(ErrorKind::kValue, format("aicpu_thread_num=%d is not possible on %s: 0 for the default, or 2..%d", config.aicpu_thread_num,
-                                            options_.platform.c_str(), arch_.device_threads));
+    if (registry_.at(callable_slot) == nullptr)
+      return fail(ErrorKind::kKey, format("callable slot %d is empty: register a callable first", callable_slot));
+    if (const abi::Verdict verdict = abi::check_call_config(config); !verdict.ok())
+      return fail(ErrorKind::kValue, verdict.text());
+    if (config.aicpu_thread_num != 0 &&
+        (config.aicpu_thread_num < 2 || config.aicpu_thread_num > arch_.device_threads)) {
+      return fail(ErrorKind::kValue, format("aicpu_thread_num=%d is not possible on %s: 0 for the default, or 2..%d",
+                                            config.aicpu_thread_num, options_.platform.c_str(), arch_.device_threads));
     }
-    const auto free_slot = std::find_if(runs_.begin(), runs_.end(), [](const RunSlot& run) { return run.state == RunSlot::State::kFree; });
-    if (free_slot == runs_.end()) return fail(ErrorKind::kState, format("%d runs are in flight: finalize one first", kPipelineDepth));
+    const auto free_slot =
+        std::find_if(runs_.begin(), runs_.end(), [](const RunSlot& run) { return run.state == RunSlot::State::kFree; });
+    if (free_slot == runs_.end())
+      return fail(ErrorKind::kState, format("%d runs are in flight: finalize one first", kPipelineDepth));
     RunSlot& run = *free_slot;
     run.callable = registry_.at(callable_slot);
-    if (Status status = run.staging.upload(driver_, args, run.callable->header(), &run.tensors); !status.ok()) return status;
+    if (Status status = run.staging.upload(driver_, args, run.callable->header(), &run.tensors); !status.ok())
+      return status;
     const abi::RuntimeEnv rings = resolve_rings(config.runtime_env);
-    log::host(log::Level::kInfo, __func__, "ring sizes: task_window=%s heap=%s dep_pool=%s", list(rings.ring_task_window).c_str(),
-              list(rings.ring_heap).c_str(), list(rings.ring_dep_pool).c_str());
+    log::host(log::Level::kInfo, __func__, "ring sizes: task_window=%s heap=%s dep_pool=%s",
+              list(rings.ring_task_window).c_str(), list(rings.ring_heap).c_str(), list(rings.ring_dep_pool).c_str());
     if (Status status = bind(run, callable_slot, args, rings); !status.ok()) return status;
     run.callable_slot = callable_slot;
     run.id = *id = next_run_id.fetch_add(1);
@@ -238,11 +257,14 @@ class DeviceRunner::Impl {
     if (run == nullptr) return unknown(id);
     if (run->state != RunSlot::State::kPrepared) return fail(ErrorKind::kState, "the run was launched already");
     const std::uint64_t image = run->image.address();
-    if (Status status = check(driver_.cpu_launch(driver_.self, module_, DeviceFunction::kExecute, &image, sizeof image, stream_), "cpu_launch");
+    if (Status status =
+            check(driver_.cpu_launch(driver_.self, module_, DeviceFunction::kExecute, &image, sizeof image, stream_),
+                  "cpu_launch");
         !status.ok()) {
       return status;
     }
-    if (Status status = check(driver_.event_record(driver_.self, run->event, stream_), "event_record"); !status.ok()) return status;
+    if (Status status = check(driver_.event_record(driver_.self, run->event, stream_), "event_record"); !status.ok())
+      return status;
     run->state = RunSlot::State::kLaunched;
     run->trace.launched_ns = monotonic_ns();
     return Status();
@@ -260,7 +282,8 @@ class DeviceRunner::Impl {
       event = run->event;
     }
     const int code = timeout_ns == 0 ? driver_.event_query(driver_.self, event)
-                                     : driver_.event_sync(driver_.self, event, timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000);
+                                     : driver_.event_sync(driver_.self, event,
+                                                          timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000);
     *done = code != driver::kNotComplete && code != driver::kSyncTimeout;
     return *done ? check(code, "wait_run") : Status();
   }
@@ -300,16 +323,19 @@ class DeviceRunner::Impl {
   void become(State to) {
     static constexpr bool kAllowed[4][4] = {{0, 1, 1, 1}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 0, 0, 0}};  // from x to
     static constexpr const char* kNames[] = {"Fresh", "Ready", "Unusable", "Finalized"};
-    SIMPLER_CHECK(kAllowed[static_cast<int>(state_)][static_cast<int>(to)], "a device runner goes from %s to %s", kNames[static_cast<int>(state_)],
-                  kNames[static_cast<int>(to)]);
+    SIMPLER_CHECK(kAllowed[static_cast<int>(state_)][static_cast<int>(to)], "a device runner goes from %s to %s",
+                  kNames[static_cast<int>(state_)], kNames[static_cast<int>(to)]);
     state_ = to;
   }
   Status require_ready() const {
     if (state_ == State::kReady) return Status();
     if (state_ == State::kUnusable) {
-      return fail(ErrorKind::kState, "the device is quarantined: a kernel of a failed run has not returned. Close this worker and make a new one");
+      return fail(
+          ErrorKind::kState,
+          "the device is quarantined: a kernel of a failed run has not returned. Close this worker and make a new one");
     }
-    return fail(ErrorKind::kState, state_ == State::kFinalized ? "the device runner is finalized" : "the device runner is not ready");
+    return fail(ErrorKind::kState,
+                state_ == State::kFinalized ? "the device runner is finalized" : "the device runner is not ready");
   }
   Status locked_ready() const {
     const std::lock_guard lock(mutex_);
@@ -328,11 +354,13 @@ class DeviceRunner::Impl {
     return fail(ErrorKind::kIndex, format("callable slot %d is outside 0..%d", slot, abi::kMaxCallables - 1));
   }
   static Status unknown(RunId id) {
-    return fail(ErrorKind::kState, format("run %llu is stale or already finalized", static_cast<unsigned long long>(id)));
+    return fail(ErrorKind::kState,
+                format("run %llu is stale or already finalized", static_cast<unsigned long long>(id)));
   }
   static std::string list(const std::uint64_t (&entries)[abi::kRuntimeEnvRingCount]) {
-    return format("[%llu, %llu, %llu, %llu]", static_cast<unsigned long long>(entries[0]), static_cast<unsigned long long>(entries[1]),
-                  static_cast<unsigned long long>(entries[2]), static_cast<unsigned long long>(entries[3]));
+    return format("[%llu, %llu, %llu, %llu]", static_cast<unsigned long long>(entries[0]),
+                  static_cast<unsigned long long>(entries[1]), static_cast<unsigned long long>(entries[2]),
+                  static_cast<unsigned long long>(entries[3]));
   }
   RunSlot* find(RunId id) {
     for (RunSlot& run : runs_) {
@@ -343,7 +371,9 @@ class DeviceRunner::Impl {
 
   // Runs an entry of the device program and waits for it.
   Status call_device(DeviceFunction function, const void* payload, std::size_t bytes, const char* what) {
-    if (Status status = check(driver_.cpu_launch(driver_.self, module_, function, payload, bytes, stream_), what); !status.ok()) return status;
+    if (Status status = check(driver_.cpu_launch(driver_.self, module_, function, payload, bytes, stream_), what);
+        !status.ok())
+      return status;
     return check(driver_.stream_sync(driver_.self, stream_, -1), what);
   }
 
@@ -385,11 +415,14 @@ class DeviceRunner::Impl {
     const Part parts[] = {
         {device, &image, offsetof(abi::RunImage, args)},
         {device_args, run.tensors.data(), run.tensors.size() * sizeof(ChipTensor)},
-        {device_args + offsetof(ChipStorageTaskArgs, scalars_), args.scalar_data(), static_cast<std::size_t>(args.scalar_count()) * 8},
+        {device_args + offsetof(ChipStorageTaskArgs, scalars_), args.scalar_data(),
+         static_cast<std::size_t>(args.scalar_count()) * 8},
         {device_args + offsetof(ChipStorageTaskArgs, tensor_count_), counts, sizeof counts},
     };
     for (const Part& part : parts) {
-      if (Status status = check(driver_.copy_to_device(driver_.self, part.to, part.from, part.bytes), "upload of the run's image"); !status.ok()) {
+      if (Status status =
+              check(driver_.copy_to_device(driver_.self, part.to, part.from, part.bytes), "upload of the run's image");
+          !status.ok()) {
         return status;
       }
     }
@@ -399,7 +432,8 @@ class DeviceRunner::Impl {
   // Reads the result of a run that has ended, and its outputs if it succeeded.
   Status collect(RunSlot& run, RunTiming* timing) {
     abi::RunResult result;
-    if (Status status = check(driver_.copy_from_device(driver_.self, &result, run.image.address(), sizeof result), "read of the run's result");
+    if (Status status = check(driver_.copy_from_device(driver_.self, &result, run.image.address(), sizeof result),
+                              "read of the run's result");
         !status.ok()) {
       return status;
     }
@@ -438,18 +472,25 @@ class DeviceRunner::Impl {
 // ---- the public face --------------------------------------------------------------------------------------------------
 
 Status DeviceRunner::open(const RunnerOptions& options, std::unique_ptr<DeviceRunner>* runner) {
-  if (options.device_id < 0) return fail(ErrorKind::kValue, format("device_id=%d is negative: ids start at 0", options.device_id));
+  if (options.device_id < 0)
+    return fail(ErrorKind::kValue, format("device_id=%d is negative: ids start at 0", options.device_id));
   const std::string_view platform = options.platform;
-  const bool simulated = platform.size() > kSimSuffix.size() && platform.substr(platform.size() - kSimSuffix.size()) == kSimSuffix;
-  const executor::ArchProfile* arch = executor::find_arch(simulated ? platform.substr(0, platform.size() - kSimSuffix.size()) : platform);
-  if (arch == nullptr) return fail(ErrorKind::kValue, format("platform \"%s\" is unknown: use a2a3sim or a5sim", options.platform.c_str()));
-  if (!simulated) {
-    return fail(ErrorKind::kDevice, format("platform %s needs the board's driver, which this version does not have: use %ssim", options.platform.c_str(),
-                                           options.platform.c_str()));
-  }
-  if (std::find(std::begin(frontend::kRuntimeNames), std::end(frontend::kRuntimeNames), options.runtime) == std::end(frontend::kRuntimeNames)) {
+  const bool simulated =
+      platform.size() > kSimSuffix.size() && platform.substr(platform.size() - kSimSuffix.size()) == kSimSuffix;
+  const executor::ArchProfile* arch =
+      executor::find_arch(simulated ? platform.substr(0, platform.size() - kSimSuffix.size()) : platform);
+  if (arch == nullptr)
     return fail(ErrorKind::kValue,
-                format("runtime \"%s\" is unknown: use tensormap_and_ringbuffer or host_build_graph", options.runtime.c_str()));
+                format("platform \"%s\" is unknown: use a2a3sim or a5sim", options.platform.c_str()));
+  if (!simulated) {
+    return fail(ErrorKind::kDevice,
+                format("platform %s needs the board's driver, which this version does not have: use %ssim",
+                       options.platform.c_str(), options.platform.c_str()));
+  }
+  if (std::find(std::begin(frontend::kRuntimeNames), std::end(frontend::kRuntimeNames), options.runtime) ==
+      std::end(frontend::kRuntimeNames)) {
+    return fail(ErrorKind::kValue, format("runtime \"%s\" is unknown: use tensormap_and_ringbuffer or host_build_graph",
+                                          options.runtime.c_str()));
   }
   driver::SoftChip chip{};
   if (Status status = resolve_sim_options(options, *arch, &chip); !status.ok()) return status;
@@ -477,14 +518,18 @@ Status DeviceRunner::copy_from(void* destination, std::uint64_t source, std::siz
   return impl_->copy_from(destination, source, bytes);
 }
 std::size_t DeviceRunner::committed_memory() const { return impl_->committed_memory(); }
-Status DeviceRunner::register_callable(int slot, const void* blob, std::size_t bytes) { return impl_->register_callable(slot, blob, bytes); }
+Status DeviceRunner::register_callable(int slot, const void* blob, std::size_t bytes) {
+  return impl_->register_callable(slot, blob, bytes);
+}
 Status DeviceRunner::unregister_callable(int slot) { return impl_->unregister_callable(slot); }
 Status DeviceRunner::prepare_run(int slot, const ChipStorageTaskArgs& args, const abi::CallConfig& config, RunId* run) {
   return impl_->prepare_run(slot, args, config, run);
 }
 Status DeviceRunner::launch_run(RunId run) { return impl_->launch_run(run); }
 Status DeviceRunner::poll_run(RunId run, bool* done) { return impl_->poll_run(run, done); }
-Status DeviceRunner::wait_run(RunId run, std::int64_t timeout_ns, bool* done) { return impl_->wait_run(run, timeout_ns, done); }
+Status DeviceRunner::wait_run(RunId run, std::int64_t timeout_ns, bool* done) {
+  return impl_->wait_run(run, timeout_ns, done);
+}
 Status DeviceRunner::finalize_run(RunId run, RunTiming* timing) { return impl_->finalize_run(run, timing); }
 int DeviceRunner::device_id() const { return impl_->device_id(); }
 int DeviceRunner::cluster_count() const { return impl_->cluster_count(); }

@@ -23,11 +23,11 @@
 namespace simpler::host {
 
 struct RunnerOptions {
-  std::string platform;      // a2a3sim, a5sim
-  std::string runtime;       // tensormap_and_ringbuffer, host_build_graph
-  int device_id = 0;         // >= 0
-  int sim_clusters = 0;      // clusters that the simulator models; 0: SIMPLER_SIM_CLUSTERS, else 8
-  int sim_threads = 0;       // worker threads of the simulator; 0: SIMPLER_SIM_THREADS, else the CPUs of the affinity mask
+  std::string platform;  // a2a3sim, a5sim
+  std::string runtime;   // tensormap_and_ringbuffer, host_build_graph
+  int device_id = 0;     // >= 0
+  int sim_clusters = 0;  // clusters that the simulator models; 0: SIMPLER_SIM_CLUSTERS, else 8
+  int sim_threads = 0;   // worker threads of the simulator; 0: SIMPLER_SIM_THREADS, else the CPUs of the affinity mask
 };
 
 // Durations of one finished run, in nanoseconds.

@@ -33,7 +33,7 @@ struct KernelCode {
 
 // One distinct callable.
 struct Callable {
-  std::string bytes;   // the block, for comparison
+  std::string bytes;  // the block, for comparison
   std::uint64_t hash = 0;
   DeviceBlock upload;  // the same on the device
   DeviceBlock kernel_table;
@@ -48,7 +48,9 @@ class Registry {
 
   // Uploads and loads; the slot stays empty on failure. The block must have been checked.
   Status load(const void* blob, std::size_t bytes, std::shared_ptr<Callable>* callable);
-  void set(int slot, std::shared_ptr<Callable> callable) { slots_[static_cast<std::size_t>(slot)] = std::move(callable); }
+  void set(int slot, std::shared_ptr<Callable> callable) {
+    slots_[static_cast<std::size_t>(slot)] = std::move(callable);
+  }
   const std::shared_ptr<Callable>& at(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
   void clear();
 

@@ -54,7 +54,9 @@ abi::RuntimeEnv resolve_rings(const abi::RuntimeEnv& configured) {
     const char* text = std::getenv(row.variable);
     if (text != nullptr && *text != '\0') {
       if (!parse(text, from_environment.*row.entries)) {
-        log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be one whole number greater than 0, or four separated by commas", row.variable, text);
+        log::host(log::Level::kWarn, __func__,
+                  "%s=%s is ignored: it must be one whole number greater than 0, or four separated by commas",
+                  row.variable, text);
         from_environment = {};
       } else if (const abi::Verdict verdict = abi::check_runtime_env(from_environment); !verdict.ok()) {
         log::host(log::Level::kWarn, __func__, "%s=%s is ignored: %s", row.variable, text, verdict.text());

@@ -21,15 +21,19 @@ void emit_anchor_once() {
   static std::atomic<pid_t> anchored{0};  // by process: a forked child has its own
   const pid_t self = getpid();
   if (anchored.exchange(self, std::memory_order_relaxed) == self) return;
-  log::host(log::Level::kTiming, "clock_anchor", "[CLOCK_ANCHOR] v=1 pid=%d mono_ns=%lld wall_ns=%lld", static_cast<int>(self),
-            static_cast<long long>(clock_ns(CLOCK_MONOTONIC)), static_cast<long long>(clock_ns(CLOCK_REALTIME)));
+  log::host(log::Level::kTiming, "clock_anchor", "[CLOCK_ANCHOR] v=1 pid=%d mono_ns=%lld wall_ns=%lld",
+            static_cast<int>(self), static_cast<long long>(clock_ns(CLOCK_MONOTONIC)),
+            static_cast<long long>(clock_ns(CLOCK_REALTIME)));
 }
 
-void emit_span(const RunTrace& trace, int depth, const char* name, std::int64_t begin, std::int64_t end, const char* attributes) {
+void emit_span(const RunTrace& trace, int depth, const char* name, std::int64_t begin, std::int64_t end,
+               const char* attributes) {
   if (end <= begin) return;
-  log::host(log::Level::kTiming, "emit_host_span", "[STRACE] v=1 pid=%d tid=%d inv=%llu hid=%llx depth=%d name=%s ts=%lld dur=%lld%s%s",
-            static_cast<int>(getpid()), static_cast<int>(syscall(SYS_gettid)), static_cast<unsigned long long>(trace.invocation),
-            static_cast<unsigned long long>(trace.callable_hash), depth, name, static_cast<long long>(begin), static_cast<long long>(end - begin),
+  log::host(log::Level::kTiming, "emit_host_span",
+            "[STRACE] v=1 pid=%d tid=%d inv=%llu hid=%llx depth=%d name=%s ts=%lld dur=%lld%s%s",
+            static_cast<int>(getpid()), static_cast<int>(syscall(SYS_gettid)),
+            static_cast<unsigned long long>(trace.invocation), static_cast<unsigned long long>(trace.callable_hash),
+            depth, name, static_cast<long long>(begin), static_cast<long long>(end - begin),
             *attributes != '\0' ? " " : "", attributes);
 }
 

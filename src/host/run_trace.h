@@ -12,7 +12,7 @@
 namespace simpler::host {
 
 struct RunTrace {
-  std::uint64_t invocation;      // groups the spans of one run
+  std::uint64_t invocation;  // groups the spans of one run
   std::uint64_t callable_hash;
   std::int64_t prepared_ns, bound_ns, launched_ns, collected_ns, finished_ns;  // monotonic clock
 };

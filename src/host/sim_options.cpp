@@ -33,7 +33,8 @@ Status resolve(const char* option, int value, const char* variable, int most, in
   if (*end == '\0' && parsed >= 1 && parsed <= most) {
     *result = static_cast<int>(parsed);
   } else {
-    log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be a whole number in 1..%d", variable, text, most);
+    log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be a whole number in 1..%d", variable, text,
+              most);
   }
   return Status();
 }
@@ -42,11 +43,13 @@ Status resolve(const char* option, int value, const char* variable, int most, in
 
 Status resolve_sim_options(const RunnerOptions& options, const executor::ArchProfile& arch, driver::SoftChip* chip) {
   const int clusters = std::min(executor::kDefaultSimClusters, arch.clusters);
-  if (Status status = resolve("sim_clusters", options.sim_clusters, "SIMPLER_SIM_CLUSTERS", arch.clusters, clusters, &chip->clusters);
+  if (Status status = resolve("sim_clusters", options.sim_clusters, "SIMPLER_SIM_CLUSTERS", arch.clusters, clusters,
+                              &chip->clusters);
       !status.ok()) {
     return status;
   }
-  return resolve("sim_threads", options.sim_threads, "SIMPLER_SIM_THREADS", kMaxSimThreads, usable_cpus(), &chip->threads);
+  return resolve("sim_threads", options.sim_threads, "SIMPLER_SIM_THREADS", kMaxSimThreads, usable_cpus(),
+                 &chip->threads);
 }
 
 }  // namespace simpler::host

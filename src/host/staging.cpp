@@ -7,16 +7,18 @@ constexpr std::uint64_t kSliceAlignment = 1024;
 
 // The signature pairs with tensors only: SCALAR entries describe none.
 abi::Direction direction_of(const abi::ChipCallable& callable, int* entry) {
-  while (*entry < callable.sig_count && callable.signature[*entry] == static_cast<int>(abi::Direction::kScalar)) ++*entry;
-  return *entry < callable.sig_count ? static_cast<abi::Direction>(callable.signature[(*entry)++]) : abi::Direction::kInOut;
+  while (*entry < callable.sig_count && callable.signature[*entry] == static_cast<int>(abi::Direction::kScalar))
+    ++*entry;
+  return *entry < callable.sig_count ? static_cast<abi::Direction>(callable.signature[(*entry)++])
+                                     : abi::Direction::kInOut;
 }
 
 // Whether the view is all of its buffer. What a partial view leaves out must come back as it was.
 bool covers_buffer(const ChipTensor& tensor) { return tensor.is_contiguous && tensor.nbytes() == tensor.buffer.size; }
 
 Status copy_failure(const driver::Driver& driver, const char* direction, std::size_t index, int code) {
-  return fail(ErrorKind::kDevice,
-              format("copy of entry tensor %zu %s the device: %s (code %d)", index, direction, driver.recent_error(driver.self), code));
+  return fail(ErrorKind::kDevice, format("copy of entry tensor %zu %s the device: %s (code %d)", index, direction,
+                                         driver.recent_error(driver.self), code));
 }
 
 }  // namespace
@@ -26,7 +28,8 @@ Staging::Slice& Staging::slice_for(const PTOBufferHandle& buffer) {
     if (slice.host == buffer.addr && slice.bytes == buffer.size) return slice;
   }
   std::uint64_t offset = 0;
-  if (!slices_.empty()) offset = (slices_.back().device + slices_.back().bytes + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
+  if (!slices_.empty())
+    offset = (slices_.back().device + slices_.back().bytes + kSliceAlignment - 1) / kSliceAlignment * kSliceAlignment;
   slices_.push_back({buffer.addr, buffer.size, offset, false, false});
   return slices_.back();
 }
@@ -57,7 +60,8 @@ Status Staging::upload(const driver::Driver& driver, const ChipStorageTaskArgs& 
     Slice& slice = slices_[i];
     slice.device += block_.address();
     if (!slice.upload) continue;
-    const int code = driver.copy_to_device(driver.self, slice.device, reinterpret_cast<const void*>(slice.host), slice.bytes);
+    const int code =
+        driver.copy_to_device(driver.self, slice.device, reinterpret_cast<const void*>(slice.host), slice.bytes);
     if (code != driver::kOk) return copy_failure(driver, "to", i, code);
   }
   for (std::size_t i = 0; i < tensors->size(); ++i) {
@@ -70,7 +74,8 @@ Status Staging::copy_back(const driver::Driver& driver) const {
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const Slice& slice = slices_[i];
     if (!slice.back) continue;
-    const int code = driver.copy_from_device(driver.self, reinterpret_cast<void*>(slice.host), slice.device, slice.bytes);
+    const int code =
+        driver.copy_from_device(driver.self, reinterpret_cast<void*>(slice.host), slice.device, slice.bytes);
     if (code != driver::kOk) return copy_failure(driver, "from", i, code);
   }
   return Status();

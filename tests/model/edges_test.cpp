@@ -43,7 +43,9 @@ void expect_model_edges(const Program& program) {
       const int task = static_cast<int>(done.ids.size());
       const SequentialModel::TaskFacts& facts = model.tasks().back();
       Submission submission(step, done);
-      const Shape shape = step.kind == Step::kAlloc ? Shape::kAlloc : step.kind == Step::kDummy ? Shape::kDummy : Shape::kAiv;
+      const Shape shape = step.kind == Step::kAlloc   ? Shape::kAlloc
+                          : step.kind == Step::kDummy ? Shape::kDummy
+                                                      : Shape::kAiv;
       const Answer answer = rig.submit(submission.args(), shape, step.blocks);
       ASSERT_TRUE(answer.taken()) << "task " << task;
       ASSERT_EQ(answer.id.ring(), std::min(facts.depth, graph::kRings - 1)) << "task " << task;
@@ -51,9 +53,11 @@ void expect_model_edges(const Program& program) {
       std::map<int, DepFlags> edges;
       const std::vector<PTO2TaskId> producers = answer.producers();
       for (std::size_t i = 0; i < producers.size(); ++i) {
-        ASSERT_TRUE(task_of.count(producers[i].raw)) << "task " << task << " depends on a task that was never submitted";
+        ASSERT_TRUE(task_of.count(producers[i].raw))
+            << "task " << task << " depends on a task that was never submitted";
         const DepFlags kind = i < answer.task().retained_count ? DEP_WAIT | DEP_RETAIN : DEP_WAIT;
-        ASSERT_TRUE(edges.emplace(task_of[producers[i].raw], kind).second) << "task " << task << " names a producer twice";
+        ASSERT_TRUE(edges.emplace(task_of[producers[i].raw], kind).second)
+            << "task " << task << " names a producer twice";
       }
       ASSERT_EQ(text_of(edges), text_of(facts.edges)) << "task " << task << " (first: the graph, second: the model)";
 
@@ -67,8 +71,10 @@ void expect_model_edges(const Program& program) {
         const ChipTensor& tensor = done.tensors.back()[i];
         const View& view = facts.views[i];
         if (view.count() == 0) continue;
-        ASSERT_EQ(Extents(tensor.shapes, tensor.shapes + tensor.ndims), view.shape) << "task " << task << ", argument " << i;
-        ASSERT_EQ(Extents(tensor.strides, tensor.strides + tensor.ndims), view.strides) << "task " << task << ", argument " << i;
+        ASSERT_EQ(Extents(tensor.shapes, tensor.shapes + tensor.ndims), view.shape)
+            << "task " << task << ", argument " << i;
+        ASSERT_EQ(Extents(tensor.strides, tensor.strides + tensor.ndims), view.strides)
+            << "task " << task << ", argument " << i;
         ASSERT_EQ(tensor.start_offset, view.first) << "task " << task << ", argument " << i;
       }
     }
@@ -122,7 +128,8 @@ TEST(ModelEdges, RandomProgramsMeetEveryRule) {
           const Verdict verdict = overlap(view, bytes, write.view, write.footprint);
           const bool shared = bytes.shares_a_byte_with(write.footprint);
           if (verdict == Verdict::kCovers) seen["covered"]++;
-          if (verdict == Verdict::kOverlap && !shared) seen[view.dtype == write.view.dtype ? "interleaved" : "interleaved types"]++;
+          if (verdict == Verdict::kOverlap && !shared)
+            seen[view.dtype == write.view.dtype ? "interleaved" : "interleaved types"]++;
           if (verdict == Verdict::kOverlap && shared) seen["partial"]++;
           if (verdict == Verdict::kApart && !bytes.empty() && bytes.bytes.back() > write.footprint.bytes.front() &&
               write.footprint.bytes.back() > bytes.bytes.front()) {
@@ -132,14 +139,31 @@ TEST(ModelEdges, RandomProgramsMeetEveryRule) {
         }
       }
       for (std::size_t i = 0; i < step.arguments.size(); ++i) {
-        if (writes(step.arguments[i].tag) && !facts.footprints[i].empty()) earlier.push_back({facts.views[i], facts.footprints[i]});
+        if (writes(step.arguments[i].tag) && !facts.footprints[i].empty())
+          earlier.push_back({facts.views[i], facts.footprints[i]});
       }
     }
   }
-  const char* const wanted[] = {"step kind 0", "step kind 1", "step kind 2", "step kind 3", "step kind 4", "step kind 5",
-                                "tag 0", "tag 1", "tag 2", "tag 3", "tag 4", "manual_dep", "runtime memory in a manual scope",
-                                "empty view", "covered", "interleaved", "interleaved types", "partial",
-                                "disjoint boxes within one range", "newer version"};
+  const char* const wanted[] = {"step kind 0",
+                                "step kind 1",
+                                "step kind 2",
+                                "step kind 3",
+                                "step kind 4",
+                                "step kind 5",
+                                "tag 0",
+                                "tag 1",
+                                "tag 2",
+                                "tag 3",
+                                "tag 4",
+                                "manual_dep",
+                                "runtime memory in a manual scope",
+                                "empty view",
+                                "covered",
+                                "interleaved",
+                                "interleaved types",
+                                "partial",
+                                "disjoint boxes within one range",
+                                "newer version"};
   for (const char* rule : wanted) EXPECT_GE(seen[rule], 20) << rule;
 }
 

@@ -89,7 +89,8 @@ class Execution {
     task.task = static_cast<int>(tasks_.size()) - 1;
     task.step = &step;
     task.runs = facts.runs;
-    for (const auto& [producer, kind] : facts.edges) task.producers.push_back(&tasks_[static_cast<std::size_t>(producer)]);
+    for (const auto& [producer, kind] : facts.edges)
+      task.producers.push_back(&tasks_[static_cast<std::size_t>(producer)]);
     for (int b = 0; b < step.blocks; ++b) task.times.emplace_back(0);
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {
       task.given.push_back(submission.given(i) != nullptr ? *submission.given(i) : ChipTensor());
@@ -97,8 +98,9 @@ class Execution {
 
     Answer answer;
     if (step.kind == Step::kTask) {
-      answer = rig_.task(submission.args(), [this, &task](std::int64_t* args) { kernel(&task, args); },
-                         step.matrix_core ? Shape::kAic : Shape::kAiv, step.blocks);
+      answer = rig_.task(
+          submission.args(), [this, &task](std::int64_t* args) { kernel(&task, args); },
+          step.matrix_core ? Shape::kAic : Shape::kAiv, step.blocks);
     } else {
       const Shape shape = step.kind == Step::kAlloc ? Shape::kAlloc : Shape::kDummy;
       answer = rig_.submit({shape, {-1, -1, -1}, 0, false}, submission.args());

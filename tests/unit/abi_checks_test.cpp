@@ -118,9 +118,9 @@ TEST(ChipCallableCheck, RefusesAMisalignedBlock) {
 TEST(CallConfigCheck, AllZeroIsValidAndEachDiagnosticNeedsAPrefix) {
   CallConfig config{};
   EXPECT_TRUE(check_call_config(config).ok());
-  std::int32_t CallConfig::* const switches[] = {&CallConfig::enable_chip_swimlane, &CallConfig::enable_dump_args,
-                                                 &CallConfig::enable_pmu, &CallConfig::enable_dep_gen,
-                                                 &CallConfig::enable_scope_stats};
+  std::int32_t CallConfig::*const switches[] = {&CallConfig::enable_chip_swimlane, &CallConfig::enable_dump_args,
+                                                &CallConfig::enable_pmu, &CallConfig::enable_dep_gen,
+                                                &CallConfig::enable_scope_stats};
   for (auto member : switches) {
     config = CallConfig{};
     config.*member = 1;

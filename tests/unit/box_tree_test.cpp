@@ -151,7 +151,8 @@ TEST(BoxTree, FindsWhatBruteForceFindsUnderRandomInsertionsAndRemovals) {
         forest.insert(random_box());
       } else {
         auto victim = forest.present().begin();
-        std::advance(victim, random.chance(50) ? 0 : random.number(0, static_cast<std::uint32_t>(forest.present().size()) - 1));
+        std::advance(victim,
+                     random.chance(50) ? 0 : random.number(0, static_cast<std::uint32_t>(forest.present().size()) - 1));
         forest.erase(*victim);
       }
       const Box query = random_box();
@@ -199,7 +200,8 @@ TEST(BoxTree, FindsEachOfManyRowsThatContinueEachOther) {
   for (std::uint32_t r = 0; r < kRows; ++r) {
     forest.insert(box_of(2, {r, 0}, {r + 1, 16}));
     const std::uint32_t earlier = r * 7919u % (r + 1);
-    ASSERT_EQ(forest.found(box_of(2, {earlier, 3}, {earlier + 1, 4})), std::vector<std::uint32_t>{earlier}) << "after row " << r;
+    ASSERT_EQ(forest.found(box_of(2, {earlier, 3}, {earlier + 1, 4})), std::vector<std::uint32_t>{earlier})
+        << "after row " << r;
     ASSERT_EQ(forest.found(box_of(2, {r, 0}, {r + 1, 1})), std::vector<std::uint32_t>{r});
   }
 }
@@ -216,7 +218,8 @@ TEST_P(BoxTreeCost, OneOf4096DisjointPiecesIsFoundWithoutLookingAtTheOthers) {
   const auto& [cut, order] = GetParam();
   std::vector<Box> pieces;
   for (std::uint32_t r = 0; r < cut.rows; ++r) {
-    for (std::uint32_t c = 0; c < cut.columns; ++c) pieces.push_back(box_of(2, {r * 16, c * 16}, {r * 16 + 16, c * 16 + 16}));
+    for (std::uint32_t c = 0; c < cut.columns; ++c)
+      pieces.push_back(box_of(2, {r * 16, c * 16}, {r * 16 + 16, c * 16 + 16}));
   }
   test::Random random(7);
   if (order == "backward") std::reverse(pieces.begin(), pieces.end());

@@ -65,10 +65,10 @@ void expect_failure(const Status& status, ErrorKind kind, const std::string& tex
   EXPECT_EQ(static_cast<int>(status.kind()), static_cast<int>(kind)) << "line " << line << ": " << status.message();
   EXPECT_NE(status.message().find(text), std::string::npos) << "line " << line << ": " << status.message();
 }
-#define ASSERT_OK(expression)                                          \
-  do {                                                                 \
-    const Status status_of_it = (expression);                          \
-    ASSERT_TRUE(status_of_it.ok()) << status_of_it.message();          \
+#define ASSERT_OK(expression)                                 \
+  do {                                                        \
+    const Status status_of_it = (expression);                 \
+    ASSERT_TRUE(status_of_it.ok()) << status_of_it.message(); \
   } while (false)
 
 std::unique_ptr<DeviceRunner> open_runner() {

@@ -38,7 +38,8 @@ TEST_P(ExecutorThreads, RunsEveryIndependentTaskOnce) {
   const bool ok = rig.run([&] {
     for (int i = 0; i < kTasks; ++i) {
       rig.rig.graph.scopes().open(PTO2ScopeMode::AUTO);
-      ASSERT_TRUE(rig.task([&, i](std::int64_t*) { times[i].fetch_add(1); }, i % 3 == 0 ? Shape::kAic : Shape::kAiv).taken());
+      ASSERT_TRUE(
+          rig.task([&, i](std::int64_t*) { times[i].fetch_add(1); }, i % 3 == 0 ? Shape::kAic : Shape::kAiv).taken());
       rig.rig.graph.scopes().close();
     }
   });
@@ -58,7 +59,8 @@ TEST_P(ExecutorThreads, RunsAChainInOrderAcrossCoreTypes) {
       rig.rig.graph.scopes().open(PTO2ScopeMode::AUTO);
       CoreTaskArgs args;
       args.add_inout(tensor);
-      rig.task(args, [&, i](std::int64_t*) { wrong += counter++ != i; }, i % 2 == 0 ? Shape::kAic : Shape::kAiv);
+      rig.task(
+          args, [&, i](std::int64_t*) { wrong += counter++ != i; }, i % 2 == 0 ? Shape::kAic : Shape::kAiv);
       rig.rig.graph.scopes().close();
     }
   });
@@ -87,13 +89,16 @@ TEST_P(ExecutorThreads, RunsEachBlockOfATaskOnceAndCompletesItAfterTheLast) {
       Blocks* before = i % 3 == 2 ? tasks[i - 1].get() : nullptr;  // every third waits for the one before
       CoreTaskArgs args;
       if (before != nullptr) args.set_dependencies(&previous, 1);
-      const Answer answer = rig.task(args, [&, before](std::int64_t* kernel_args) {
-        const int block = get_block_idx(kernel_args);
-        wrong_count += get_block_num(kernel_args) != mine.count || block < 0 || block >= mine.count;
-        mine.times[static_cast<std::size_t>(block)].fetch_add(1);
-        if (before != nullptr && before->finished.load() != before->count) ++mine.early;
-        mine.finished.fetch_add(1);
-      }, i % 2 == 0 ? Shape::kAiv : Shape::kAic, mine.count);
+      const Answer answer = rig.task(
+          args,
+          [&, before](std::int64_t* kernel_args) {
+            const int block = get_block_idx(kernel_args);
+            wrong_count += get_block_num(kernel_args) != mine.count || block < 0 || block >= mine.count;
+            mine.times[static_cast<std::size_t>(block)].fetch_add(1);
+            if (before != nullptr && before->finished.load() != before->count) ++mine.early;
+            mine.finished.fetch_add(1);
+          },
+          i % 2 == 0 ? Shape::kAiv : Shape::kAic, mine.count);
       previous = answer.id;
       rig.rig.graph.scopes().close();
     }
@@ -102,7 +107,8 @@ TEST_P(ExecutorThreads, RunsEachBlockOfATaskOnceAndCompletesItAfterTheLast) {
   EXPECT_EQ(wrong_count.load(), 0);
   for (int i = 0; i < kTasks; ++i) {
     EXPECT_EQ(tasks[i]->early.load(), 0) << "task " << i << " started before its producer's last block";
-    for (int b = 0; b < tasks[i]->count; ++b) ASSERT_EQ(tasks[i]->times[b].load(), 1) << "task " << i << ", block " << b;
+    for (int b = 0; b < tasks[i]->count; ++b)
+      ASSERT_EQ(tasks[i]->times[b].load(), 1) << "task " << i << ", block " << b;
   }
 }
 
@@ -157,10 +163,12 @@ TEST_P(ExecutorThreads, BlocksOfOneTaskThatWaitForEachOtherAllGetAThread) {
   RunRig rig(3, GetParam());
   std::atomic<int> arrived{0};
   const bool ok = rig.run([&] {
-    rig.task([&](std::int64_t*) {
-      ++arrived;
-      spin_until([&] { return arrived.load() >= 6; });
-    }, Shape::kAiv, 6);
+    rig.task(
+        [&](std::int64_t*) {
+          ++arrived;
+          spin_until([&] { return arrived.load() >= 6; });
+        },
+        Shape::kAiv, 6);
   });
   EXPECT_TRUE(ok);
   EXPECT_EQ(arrived.load(), 6);
@@ -197,7 +205,7 @@ TEST_P(ExecutorThreads, WaitingKernelsOfOneKindDoNotKeepTheOtherKindFromRunning)
       });
     }
     spin_until([&] { return waiting.load() == 2; });  // both vector cores are taken
-    rig.task([](std::int64_t*) {});                     // has to wait for one of them
+    rig.task([](std::int64_t*) {});                   // has to wait for one of them
     rig.task([&](std::int64_t*) { flag = true; }, Shape::kAic);
   });
   EXPECT_TRUE(ok);
@@ -211,7 +219,8 @@ TEST_P(ExecutorThreads, AFailedRunStartsNothingMoreAndTheNextOneWorks) {
     EXPECT_FALSE(rig.run([&] {
       CoreTaskArgs first;
       first.add_inout(tensor);
-      rig.task(first, [&](std::int64_t*) { throw std::runtime_error("boom"); }, Shape::kAiv, 1 + round % 3);
+      rig.task(
+          first, [&](std::int64_t*) { throw std::runtime_error("boom"); }, Shape::kAiv, 1 + round % 3);
       for (int i = 0; i < 40; ++i) {
         CoreTaskArgs args;
         args.add_inout(tensor);
@@ -282,12 +291,18 @@ struct PredicateCase {
   bool runs;  // for an element of -3
 };
 constexpr PredicateCase kPredicates[] = {
-    {"equal", PredicateOp::EQ, -3, true},          {"equal to another", PredicateOp::EQ, 3, false},
-    {"not equal", PredicateOp::NE, -3, false},     {"not equal to another", PredicateOp::NE, 253, true},
-    {"greater", PredicateOp::GT, -4, true},        {"not greater", PredicateOp::GT, -3, false},
-    {"less", PredicateOp::LT, 0, true},            {"not less", PredicateOp::LT, -3, false},
-    {"greater or equal", PredicateOp::GE, -3, true}, {"less than wanted", PredicateOp::GE, -2, false},
-    {"less or equal", PredicateOp::LE, -3, true},  {"more than wanted", PredicateOp::LE, -4, false},
+    {"equal", PredicateOp::EQ, -3, true},
+    {"equal to another", PredicateOp::EQ, 3, false},
+    {"not equal", PredicateOp::NE, -3, false},
+    {"not equal to another", PredicateOp::NE, 253, true},
+    {"greater", PredicateOp::GT, -4, true},
+    {"not greater", PredicateOp::GT, -3, false},
+    {"less", PredicateOp::LT, 0, true},
+    {"not less", PredicateOp::LT, -3, false},
+    {"greater or equal", PredicateOp::GE, -3, true},
+    {"less than wanted", PredicateOp::GE, -2, false},
+    {"less or equal", PredicateOp::LE, -3, true},
+    {"more than wanted", PredicateOp::LE, -4, false},
     {"none", PredicateOp::NONE, 77, true},
 };
 
@@ -327,9 +342,11 @@ TEST(ExecutorFailure, NamesTaskBlockAndCore) {
   RunRig rig(1, 1);
   EXPECT_FALSE(rig.run([&] {
     rig.task([](std::int64_t*) {});
-    rig.task([](std::int64_t* args) {
-      if (get_block_idx(args) == 2) throw std::runtime_error("index 7 of 5");
-    }, Shape::kAic, 3);
+    rig.task(
+        [](std::int64_t* args) {
+          if (get_block_idx(args) == 2) throw std::runtime_error("index 7 of 5");
+        },
+        Shape::kAic, 3);
   }));
   EXPECT_STREQ(rig.latch.text(), "kernel 0 of task 1 in ring 0, block 2, on core 0: index 7 of 5");
 }
@@ -374,11 +391,11 @@ TEST(ExecutorFailure, AKernelThatDoesNotReturnIsReportedAfterTheTimeLimit) {
   setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "60", 1);
   RunRig rig(1, 2);
   unsetenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
-  EXPECT_FALSE(rig.run([&] {
-    rig.task([&](std::int64_t*) { spin_until([&] { return rig.latch.raised(); }); }, Shape::kAic);
-  }));
+  EXPECT_FALSE(
+      rig.run([&] { rig.task([&](std::int64_t*) { spin_until([&] { return rig.latch.raised(); }); }, Shape::kAic); }));
   EXPECT_EQ(rig.latch.code(), code(abi::ErrorCode::SCHEDULER_TIMEOUT));
-  EXPECT_NE(std::string(rig.latch.text()).find("kernel 0 of task 0 in ring 0, block 0, runs on core 0"), std::string::npos)
+  EXPECT_NE(std::string(rig.latch.text()).find("kernel 0 of task 0 in ring 0, block 0, runs on core 0"),
+            std::string::npos)
       << rig.latch.text();
   EXPECT_TRUE(rig.run([&] { rig.task([](std::int64_t*) {}); }));
 }

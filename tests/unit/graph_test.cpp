@@ -40,7 +40,8 @@ TEST(GraphEdges, AnUpdateThatCoversAWriteReplacesItForLaterReaders) {
   EXPECT_EQ(rig.reader(rows(tensor, 0, 2)).producers(), Ids{second.id});
   const Answer part = rig.updater(rows(tensor, 0, 2));
   EXPECT_EQ(part.producers(), Ids{second.id});
-  EXPECT_EQ(rig.reader(rows(tensor, 0, 2)).producers(), (Ids{second.id, part.id})) << "a partial update replaces nothing";
+  EXPECT_EQ(rig.reader(rows(tensor, 0, 2)).producers(), (Ids{second.id, part.id}))
+      << "a partial update replaces nothing";
 }
 
 TEST(GraphEdges, AWriteOnlyAccessLooksNothingUpAndReplacesNothing) {
@@ -66,7 +67,8 @@ TEST(GraphEdges, EveryUseOfAnOutputWaitsForItsCreatorAndKeepsItsMemory) {
   no_dep.add_no_dep(tensor);
   ChipTensor manual = tensor;
   manual.manual_dep = true;
-  for (const Answer& user : {rig.reader(tensor), rig.writer(tensor), rig.updater(tensor), rig.submit(no_dep), rig.reader(manual)}) {
+  for (const Answer& user :
+       {rig.reader(tensor), rig.writer(tensor), rig.updater(tensor), rig.submit(no_dep), rig.reader(manual)}) {
     EXPECT_EQ(user.producers().front(), creator.id);
     EXPECT_EQ(user.task().retained_count, 1u);
     EXPECT_FALSE(user.ready());
@@ -196,7 +198,8 @@ TEST(GraphReadiness, AFanInAndFanOutOfThousandsNeedsNoPool) {
 
 // ---- shortages ------------------------------------------------------------------------------------------------------
 
-void expect_shortage(const Answer& answer, Resource resource, std::uint64_t requested, std::uint64_t used, std::uint64_t capacity) {
+void expect_shortage(const Answer& answer, Resource resource, std::uint64_t requested, std::uint64_t used,
+                     std::uint64_t capacity) {
   ASSERT_EQ(answer.outcome, Outcome::kShort);
   EXPECT_EQ(answer.shortage.resource, resource);
   EXPECT_EQ(answer.shortage.requested, requested);

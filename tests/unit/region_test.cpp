@@ -21,7 +21,8 @@ ChipTensor matrix(std::uint32_t rows, std::uint32_t columns, DataType type = Dat
   const std::uint32_t shape[] = {rows, columns};
   return make_tensor_external(memory, shape, 2, type);
 }
-ChipTensor tile(const ChipTensor& tensor, std::uint32_t row, std::uint32_t column, std::uint32_t rows, std::uint32_t columns) {
+ChipTensor tile(const ChipTensor& tensor, std::uint32_t row, std::uint32_t column, std::uint32_t rows,
+                std::uint32_t columns) {
   const std::uint32_t shape[] = {rows, columns}, offset[] = {row, column};
   return tensor.view(shape, offset);
 }
@@ -173,7 +174,8 @@ TEST(TensorViews, NameTheElementsThatTheirIndicesName) {
 TEST(TensorViews, OfAnEmptyViewAreEmpty) {
   const ChipTensor empty = matrix(6, 10).slice(0, 3, 3);
   const std::uint32_t order[] = {1, 0};
-  for (const ChipTensor& view : {empty.transpose(0, 1), empty.permute(order), empty.slice(1, 2, 5), empty.slice(0, 0, 0)}) {
+  for (const ChipTensor& view :
+       {empty.transpose(0, 1), empty.permute(order), empty.slice(1, 2, 5), empty.slice(0, 0, 0)}) {
     EXPECT_EQ(view.numel(), 0u);
     EXPECT_EQ(view.extent_elem(), 0u);
     EXPECT_TRUE(Region::of(view).empty());

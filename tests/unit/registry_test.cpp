@@ -33,15 +33,24 @@ TEST(Registry, SharesIdenticalCallablesAndIdenticalKernelsOfDifferentOnes) {
   RecordingDriver recorder;
   Registry registry(recorder.table());
   std::shared_ptr<Callable> first, again, other;
-  ASSERT_TRUE(load(registry, {.orchestration = "orchestration 1", .kernels = {{3, kernel_code(0)}, {5, kernel_code(1)}}}, &first).ok());
+  ASSERT_TRUE(load(registry,
+                   {.orchestration = "orchestration 1", .kernels = {{3, kernel_code(0)}, {5, kernel_code(1)}}}, &first)
+                  .ok());
   EXPECT_EQ(recorder.live_codes(), 2);
-  ASSERT_TRUE(load(registry, {.orchestration = "orchestration 1", .kernels = {{3, kernel_code(0)}, {5, kernel_code(1)}}}, &again).ok());
+  ASSERT_TRUE(load(registry,
+                   {.orchestration = "orchestration 1", .kernels = {{3, kernel_code(0)}, {5, kernel_code(1)}}}, &again)
+                  .ok());
   EXPECT_EQ(first, again);
   EXPECT_EQ(recorder.calls("upload"), 2) << "the block and its kernel table, once";
-  ASSERT_TRUE(load(registry, {.orchestration = "orchestration 2", .kernels = {{0, kernel_code(0)}, {1, kernel_code(0)}}}, &other).ok());
+  ASSERT_TRUE(load(registry,
+                   {.orchestration = "orchestration 2", .kernels = {{0, kernel_code(0)}, {1, kernel_code(0)}}}, &other)
+                  .ok());
   EXPECT_NE(other, first);
-  EXPECT_EQ(recorder.calls("resolve"), 2) << "the same code under other ids and in another callable is not loaded again";
-  const auto entries = [](const Callable& callable) { return reinterpret_cast<const std::uint64_t*>(callable.kernel_table.address()); };
+  EXPECT_EQ(recorder.calls("resolve"), 2)
+      << "the same code under other ids and in another callable is not loaded again";
+  const auto entries = [](const Callable& callable) {
+    return reinterpret_cast<const std::uint64_t*>(callable.kernel_table.address());
+  };
   EXPECT_EQ(entries(*first)[3], entries(*other)[0]);
   EXPECT_EQ(entries(*other)[0], entries(*other)[1]);
   EXPECT_NE(entries(*first)[3], entries(*first)[5]);
@@ -75,7 +84,8 @@ TEST(Registry, NamesTheKernelThatDoesNotLoad) {
   RecordingDriver recorder;
   Registry registry(recorder.table());
   std::shared_ptr<Callable> callable;
-  const Status status = load(registry, {.orchestration = "o", .kernels = {{0, kernel_code(0)}, {42, "garbage"}}}, &callable);
+  const Status status =
+      load(registry, {.orchestration = "o", .kernels = {{0, kernel_code(0)}, {42, "garbage"}}}, &callable);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("func_id 42"), std::string::npos) << status.message();
   EXPECT_EQ(callable, nullptr);

@@ -50,8 +50,8 @@ TEST_F(RingConfig, TheRunsOwnEntriesComeBeforeTheEnvironmentOneByOne) {
 }
 
 TEST_F(RingConfig, AnEnvironmentValueThatIsNotAllowedIsIgnoredWithAWarning) {
-  for (const char* text : {"5", "2", "0", "-8", "8,16", "8,16,32", "8,16,32,64,128", "8,16,32,63", "8 ", " 8", "8,,8,8", "8,16,32,", "eight",
-                           "0x10", "99999999999999999999", "4294967296"}) {
+  for (const char* text : {"5", "2", "0", "-8", "8,16", "8,16,32", "8,16,32,64,128", "8,16,32,63", "8 ", " 8", "8,,8,8",
+                           "8,16,32,", "eight", "0x10", "99999999999999999999", "4294967296"}) {
     setenv("PTO2_RING_TASK_WINDOW", text, 1);
     testing::internal::CaptureStderr();
     const abi::RuntimeEnv rings = resolve_rings({});

@@ -50,11 +50,13 @@ TEST_F(SoftDriverTest, CopiesOutsideALiveAllocationAreRefusedWithTheirNumbers) {
   const std::uint64_t address = alloc(1000);
   char bytes[1001] = {};
   EXPECT_EQ(d.copy_to_device(d.self, address, bytes, 1001), kInvalidParameter);
-  EXPECT_NE(error().find("1001 bytes reach past the allocation, which ends 1000 bytes from there"), std::string::npos) << error();
+  EXPECT_NE(error().find("1001 bytes reach past the allocation, which ends 1000 bytes from there"), std::string::npos)
+      << error();
   EXPECT_EQ(d.copy_from_device(d.self, bytes, address + 999, 2), kInvalidParameter);
   EXPECT_EQ(d.copy_from_device(d.self, bytes, address + 1000, 1), kInvalidParameter);
   EXPECT_NE(error().find("no live allocation"), std::string::npos) << error();
-  EXPECT_EQ(d.copy_to_device(d.self, reinterpret_cast<std::uint64_t>(bytes), bytes, 1), kInvalidParameter) << "host memory";
+  EXPECT_EQ(d.copy_to_device(d.self, reinterpret_cast<std::uint64_t>(bytes), bytes, 1), kInvalidParameter)
+      << "host memory";
   EXPECT_EQ(d.copy_to_device(d.self, 0, bytes, 0), kOk) << "nothing to copy";
   EXPECT_EQ(d.free(d.self, address), kOk);
   EXPECT_EQ(d.copy_from_device(d.self, bytes, address, 1), kInvalidParameter) << "freed";
@@ -170,7 +172,8 @@ TEST_F(SoftDriverTest, ADeviceProgramsFailureReachesTheStreamWithItsText) {
   ASSERT_EQ(d.event_create(d.self, &event), kOk);
   abi::RegisterCallableArgs args{};
   args.id = abi::kMaxCallables;
-  ASSERT_EQ(d.cpu_launch(d.self, module, DeviceFunction::kRegisterCallable, &args, sizeof args, stream), kOk) << "queued";
+  ASSERT_EQ(d.cpu_launch(d.self, module, DeviceFunction::kRegisterCallable, &args, sizeof args, stream), kOk)
+      << "queued";
   ASSERT_EQ(d.event_record(d.self, event, stream), kOk);
   EXPECT_EQ(d.event_sync(d.self, event, -1), kDeviceProgramFailed);
   EXPECT_NE(error().find("callable id 64 is outside 0..63"), std::string::npos) << error();
@@ -191,8 +194,9 @@ TEST_F(SoftDriverTest, ADeviceProgramsFailureReachesTheStreamWithItsText) {
 // ---- code -----------------------------------------------------------------------------------------------------------
 
 TEST_F(SoftDriverTest, CodeIsResolvedToAPrivateCopyEachTime) {
-  const std::string code = test::compiled("#include <cstdint>\nstatic int64_t calls;\n"
-                                    "extern \"C\" void kernel_entry(int64_t* args) { args[0] = ++calls; }\n");
+  const std::string code = test::compiled(
+      "#include <cstdint>\nstatic int64_t calls;\n"
+      "extern \"C\" void kernel_entry(int64_t* args) { args[0] = ++calls; }\n");
   const std::uint64_t address = upload(code);
   std::uint64_t entry[2] = {};
   ChildCode* handle[2] = {};
@@ -218,7 +222,8 @@ TEST_F(SoftDriverTest, BytesThatAreNoKernelAreRefusedWithTheReason) {
   const std::uint64_t garbage = upload(std::string(100, 'x'));
   EXPECT_EQ(d.child_code_resolve(d.self, garbage, 100, "my label", &entry, &handle), kCodeInvalid);
   EXPECT_NE(error().find("my label does not load"), std::string::npos) << error();
-  EXPECT_EQ(d.child_code_resolve(d.self, garbage, 101, "my label", &entry, &handle), kInvalidParameter) << "out of bounds";
+  EXPECT_EQ(d.child_code_resolve(d.self, garbage, 101, "my label", &entry, &handle), kInvalidParameter)
+      << "out of bounds";
   const std::string code = test::compiled("extern \"C\" void another_entry() {}\n");
   EXPECT_EQ(d.child_code_resolve(d.self, upload(code), code.size(), "my label", &entry, &handle), kCodeInvalid);
   EXPECT_NE(error().find("does not export kernel_entry"), std::string::npos) << error();

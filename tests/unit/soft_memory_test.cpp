@@ -12,7 +12,8 @@ namespace {
 
 TEST(SoftMemory, GivesOutAlignedBlocksOfAnySize) {
   SoftMemory memory;
-  const std::size_t sizes[] = {0, 1, 1023, 1024, 1025, SoftMemory::kLargeBytes - 1, SoftMemory::kLargeBytes, 5 * SoftMemory::kLargeBytes + 3};
+  const std::size_t sizes[] = {
+      0, 1, 1023, 1024, 1025, SoftMemory::kLargeBytes - 1, SoftMemory::kLargeBytes, 5 * SoftMemory::kLargeBytes + 3};
   std::size_t total = 0;
   for (std::size_t bytes : sizes) {
     std::uint64_t address = 0;

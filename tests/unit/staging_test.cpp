@@ -52,7 +52,8 @@ class StagingTest : public testing::Test {
 TEST_F(StagingTest, TheSignatureDecidesWhatMoves) {
   Host host(4);
   ASSERT_TRUE(upload({host.tensor(0), host.tensor(1), host.tensor(2), host.tensor(3)},
-                     {Direction::kIn, Direction::kOut, Direction::kInOut}).ok());
+                     {Direction::kIn, Direction::kOut, Direction::kInOut})
+                  .ok());
   EXPECT_EQ(recorder.calls("upload"), 3) << "not the pure output; the fourth is not described and moves both ways";
   for (int i : {0, 2, 3}) EXPECT_EQ(at(i)[5], host.data[i][5]);
   for (int i = 0; i < 4; ++i) {
@@ -67,7 +68,9 @@ TEST_F(StagingTest, TheSignatureDecidesWhatMoves) {
 
 TEST_F(StagingTest, ScalarEntriesOfTheSignatureDescribeNoTensor) {
   Host host(2);
-  ASSERT_TRUE(upload({host.tensor(0), host.tensor(1)}, {Direction::kScalar, Direction::kIn, Direction::kScalar, Direction::kOut}).ok());
+  ASSERT_TRUE(upload({host.tensor(0), host.tensor(1)},
+                     {Direction::kScalar, Direction::kIn, Direction::kScalar, Direction::kOut})
+                  .ok());
   EXPECT_EQ(recorder.calls("upload"), 1);
   ASSERT_TRUE(staging.copy_back(recorder.table()).ok());
   EXPECT_EQ(recorder.calls("download"), 1);
@@ -141,7 +144,8 @@ TEST(StagingFailure, AnyCallMayFailAndNothingLeaks) {
       const auto blob = test::callable_blob({.orchestration = "x"}, &bytes);
       Staging staging;
       std::vector<ChipTensor> device;
-      Status status = staging.upload(recorder.table(), *args, *reinterpret_cast<const abi::ChipCallable*>(blob.data()), &device);
+      Status status =
+          staging.upload(recorder.table(), *args, *reinterpret_cast<const abi::ChipCallable*>(blob.data()), &device);
       if (status.ok()) status = staging.copy_back(recorder.table());
       failed = recorder.failed();
       EXPECT_EQ(status.ok(), !failed) << "call " << call;

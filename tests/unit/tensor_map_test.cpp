@@ -39,7 +39,8 @@ TEST(TensorMap, KeepsBuffersApart) {
 TEST(TensorMap, DropsAllEntriesOfATaskAtOnce) {
   TensorMap map;
   std::uint32_t first = TensorMap::kNone, second = TensorMap::kNone;
-  for (char* buffer : {buffers[0], buffers[1], buffers[2]}) map.insert(Region::of(vector_of(buffer, 8)), id_of(1), &first);
+  for (char* buffer : {buffers[0], buffers[1], buffers[2]})
+    map.insert(Region::of(vector_of(buffer, 8)), id_of(1), &first);
   map.insert(Region::of(vector_of(buffers[0], 8)), id_of(2), &second);
   EXPECT_EQ(map.live(), 4u);
   map.drop(first);
@@ -111,7 +112,9 @@ TEST(TensorMap, ForgetsEverythingWhenCleared) {
 TEST(TensorMap, ServesThousandsOfBuffersAtOnce) {
   TensorMap map;
   std::vector<std::uint32_t> entries(10000, TensorMap::kNone);
-  const auto tensor = [](std::uint32_t i) { return vector_of(reinterpret_cast<char*>(std::uintptr_t{4096} * (i + 1)), 4); };
+  const auto tensor = [](std::uint32_t i) {
+    return vector_of(reinterpret_cast<char*>(std::uintptr_t{4096} * (i + 1)), 4);
+  };
   for (std::uint32_t i = 0; i < entries.size(); ++i) map.insert(Region::of(tensor(i)), id_of(i), &entries[i]);
   for (std::uint32_t i = 0; i < entries.size(); i += 2) map.drop(entries[i]);
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
@@ -136,7 +139,7 @@ TEST(TensorMap, FindsWhatAScanFindsWhileTasksComeCoverAndGo) {
       std::uint32_t task;
     };
     TensorMap map;
-    std::map<std::uint32_t, Write> scan;                    // by entry
+    std::map<std::uint32_t, Write> scan;                   // by entry
     std::map<std::uint32_t, std::uint32_t> first_of_task;  // live tasks
     for (std::uint32_t task = 0; task < 250; ++task) {
       const Region region = Region::of(random_view(random, random.pick(bases)));

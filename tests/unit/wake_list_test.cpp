@@ -1,9 +1,9 @@
 // The consumers of one task: told once each, never late, never those of a successor.
 #include "graph/wake_list.h"
+#include <gtest/gtest.h>
 #include <barrier>
 #include <thread>
 #include <vector>
-#include <gtest/gtest.h>
 using namespace simpler::graph;
 const auto kNobody = [](std::uint32_t consumer) { ADD_FAILURE() << "woke " << consumer; };
 

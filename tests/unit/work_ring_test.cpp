@@ -77,8 +77,10 @@ TEST(WorkRingRace, EachTaskIsTakenOnceByOneOfSeveralTakersWithItsContents) {
           times[batch[i]].fetch_add(1, std::memory_order_relaxed);
         }
         // Release: the owner reuses a cell only when its task is done, as a task window makes sure.
-        if (count > 0) done.fetch_add(count, std::memory_order_release);
-        else std::this_thread::yield();
+        if (count > 0)
+          done.fetch_add(count, std::memory_order_release);
+        else
+          std::this_thread::yield();
       }
     });
   }

@@ -4,5 +4,5 @@
 #include <atomic>
 #include <cstddef>
 
-inline void cache_invalidate_range(const void *, std::size_t) { std::atomic_thread_fence(std::memory_order_seq_cst); }
-inline void cache_flush_range(const void *, std::size_t) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void cache_invalidate_range(const void*, std::size_t) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void cache_flush_range(const void*, std::size_t) { std::atomic_thread_fence(std::memory_order_seq_cst); }

@@ -4,29 +4,29 @@
 #pragma once
 
 #if defined(__DAV_VEC__) || defined(__DAV_CUBE__)
-[[noreturn]] inline void assert_impl(const char *, const char *, int) { __builtin_trap(); }
+[[noreturn]] inline void assert_impl(const char*, const char*, int) { __builtin_trap(); }
 #else
 #include <stdexcept>
 #include <string>
 
 class AssertionError : public std::runtime_error {
  public:
-  AssertionError(const char *condition, const char *file, int line)
+  AssertionError(const char* condition, const char* file, int line)
       : std::runtime_error(std::string("assertion failed: ") + condition + " at " + file + ":" + std::to_string(line)),
         condition_(condition),
         file_(file),
         line_(line) {}
-  const char *condition() const { return condition_; }  // the asserted expression, as written
-  const char *file() const { return file_; }
+  const char* condition() const { return condition_; }  // the asserted expression, as written
+  const char* file() const { return file_; }
   int line() const { return line_; }
 
  private:
-  const char *condition_;  // literals: they live as long as the code that holds them
-  const char *file_;
+  const char* condition_;  // literals: they live as long as the code that holds them
+  const char* file_;
   int line_;
 };
 
-[[noreturn]] inline void assert_impl(const char *condition, const char *file, int line) {
+[[noreturn]] inline void assert_impl(const char* condition, const char* file, int line) {
   throw AssertionError(condition, file, line);
 }
 #endif

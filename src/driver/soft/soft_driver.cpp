@@ -22,9 +22,15 @@ struct DeviceModule {
     int result = 0;
     switch (function) {
       case DeviceFunction::kInit: result = program->init(read<abi::InitArgs>(payload)); break;
-      case DeviceFunction::kRegisterCallable: result = program->register_callable(read<abi::RegisterCallableArgs>(payload)); break;
-      case DeviceFunction::kUnregisterCallable: result = program->unregister_callable(read<std::int32_t>(payload)); break;
-      case DeviceFunction::kExecute: result = program->execute(*reinterpret_cast<abi::RunImage*>(read<std::uint64_t>(payload))); break;
+      case DeviceFunction::kRegisterCallable:
+        result = program->register_callable(read<abi::RegisterCallableArgs>(payload));
+        break;
+      case DeviceFunction::kUnregisterCallable:
+        result = program->unregister_callable(read<std::int32_t>(payload));
+        break;
+      case DeviceFunction::kExecute:
+        result = program->execute(*reinterpret_cast<abi::RunImage*>(read<std::uint64_t>(payload)));
+        break;
     }
     if (result == 0) return kOk;
     *text = program->last_error();
@@ -32,8 +38,7 @@ struct DeviceModule {
   }
 
  private:
-  template <typename T>
-  static T read(const std::string& payload) {
+  template <typename T> static T read(const std::string& payload) {
     T value;
     std::memcpy(&value, payload.data(), sizeof value);
     return value;
@@ -59,8 +64,9 @@ class SoftDriver::Impl {
     };
     table.free = [](void* self, std::uint64_t address) {
       if (of(self).memory_.free(address)) return kOk;
-      return fail(kInvalidParameter, format("0x%llx is not the start of a live allocation: it was freed already, or never allocated here",
-                                            static_cast<unsigned long long>(address)));
+      return fail(kInvalidParameter,
+                  format("0x%llx is not the start of a live allocation: it was freed already, or never allocated here",
+                         static_cast<unsigned long long>(address)));
     };
     table.copy_to_device = [](void* self, std::uint64_t destination, const void* source, std::size_t bytes) {
       const int code = of(self).check_range(destination, bytes, "copy to");
@@ -103,7 +109,8 @@ class SoftDriver::Impl {
       if (event->stream == nullptr) return fail(kInvalidParameter, "the event was never recorded");
       return report([&](std::string* text) { return event->stream->sync(event->target, timeout_ms, text); });
     };
-    table.child_code_resolve = [](void* self, std::uint64_t address, std::size_t bytes, const char* label, std::uint64_t* entry,
+    table.child_code_resolve = [](void* self, std::uint64_t address, std::size_t bytes, const char* label,
+                                  std::uint64_t* entry,
                                   ChildCode** code) { return of(self).resolve(address, bytes, label, entry, code); };
     table.child_code_release = [](void*, ChildCode* code) {
       delete code;
@@ -111,7 +118,8 @@ class SoftDriver::Impl {
     };
     table.cpu_load = [](void* self, const char* runtime, DeviceModule** module) {
       auto program = frontend::load_program(runtime, {of(self).chip_.clusters, of(self).chip_.threads});
-      if (program == nullptr) return fail(kInvalidParameter, format("there is no device program for the runtime \"%s\"", runtime));
+      if (program == nullptr)
+        return fail(kInvalidParameter, format("there is no device program for the runtime \"%s\"", runtime));
       *module = new DeviceModule{std::move(program)};
       return kOk;
     };
@@ -119,7 +127,8 @@ class SoftDriver::Impl {
       delete module;
       return kOk;
     };
-    table.cpu_launch = [](void*, DeviceModule* module, DeviceFunction function, const void* payload, std::size_t bytes, Stream* stream) {
+    table.cpu_launch = [](void*, DeviceModule* module, DeviceFunction function, const void* payload, std::size_t bytes,
+                          Stream* stream) {
       std::string copy(static_cast<const char*>(payload), bytes);
       stream->push([module, function, copy](std::string* text) { return module->call(function, copy, text); });
       return kOk;
@@ -139,8 +148,7 @@ class SoftDriver::Impl {
     last_error() = std::move(text);
     return code;
   }
-  template <typename Call>
-  static int report(Call call) {
+  template <typename Call> static int report(Call call) {
     std::string text;
     const int code = call(&text);
     if (code != kOk) last_error() = std::move(text);
@@ -151,23 +159,28 @@ class SoftDriver::Impl {
     if (bytes == 0) return kOk;
     std::size_t room = 0;
     if (!memory_.find(address, &room)) {
-      return fail(kInvalidParameter, format("%s 0x%llx: no live allocation holds that address", what, static_cast<unsigned long long>(address)));
+      return fail(kInvalidParameter, format("%s 0x%llx: no live allocation holds that address", what,
+                                            static_cast<unsigned long long>(address)));
     }
     if (bytes > room) {
-      return fail(kInvalidParameter, format("%s 0x%llx: %zu bytes reach past the allocation, which ends %zu bytes from there", what,
-                                            static_cast<unsigned long long>(address), bytes, room));
+      return fail(kInvalidParameter,
+                  format("%s 0x%llx: %zu bytes reach past the allocation, which ends %zu bytes from there", what,
+                         static_cast<unsigned long long>(address), bytes, room));
     }
     return kOk;
   }
 
-  int resolve(std::uint64_t address, std::size_t bytes, const char* label, std::uint64_t* entry, ChildCode** code) const {
+  int resolve(std::uint64_t address, std::size_t bytes, const char* label, std::uint64_t* entry,
+              ChildCode** code) const {
     if (const int range = check_range(address, bytes, "code at"); range != kOk) return range;
     auto child = std::make_unique<ChildCode>();
     const Status status = CodeImage::load(reinterpret_cast<const void*>(address), bytes, label, &child->image);
     if (!status.ok()) return fail(kCodeInvalid, status.message());
     void* symbol = child->image.symbol("kernel_entry");
     if (symbol == nullptr) {
-      return fail(kCodeInvalid, format("%s does not export kernel_entry: define extern \"C\" void kernel_entry(int64_t *args)", label));
+      return fail(
+          kCodeInvalid,
+          format("%s does not export kernel_entry: define extern \"C\" void kernel_entry(int64_t *args)", label));
     }
     register_kernel_hooks(child->image);
     *entry = reinterpret_cast<std::uint64_t>(symbol);

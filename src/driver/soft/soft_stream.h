@@ -93,7 +93,8 @@ struct Stream {
       changed_.notify_all();
       if (!queue_.empty() || closing_) continue;
       lock.unlock();
-      spin_for(kSpin, [&] { return queued_.load(std::memory_order_relaxed) != published_.load(std::memory_order_relaxed); });
+      spin_for(kSpin,
+               [&] { return queued_.load(std::memory_order_relaxed) != published_.load(std::memory_order_relaxed); });
       lock.lock();
     }
   }
@@ -106,7 +107,7 @@ struct Stream {
   std::deque<Work> queue_;
   std::uint64_t pushed_ = 0, finished_ = 0;
   std::atomic<std::uint64_t> queued_{0}, published_{0};  // the same numbers, for spinning without the lock
-  int code_ = kOk;  // first failure not yet reported
+  int code_ = kOk;                                       // first failure not yet reported
   std::string text_;
   bool closing_ = false;
   std::thread thread_;

@@ -20,8 +20,8 @@ class StreamingProgram : public DeviceProgram {
       return 1;
     }
     Orchestration fresh;
-    const Status status = Orchestration::load(reinterpret_cast<const void*>(args.code_address), args.code_bytes, args.function_name,
-                                              args.config_name, &fresh);
+    const Status status = Orchestration::load(reinterpret_cast<const void*>(args.code_address), args.code_bytes,
+                                              args.function_name, args.config_name, &fresh);
     if (!status.ok()) {
       last_error_ = status.message();
       return 1;

@@ -41,14 +41,15 @@ const ResourceRow& row_of(const Shortage& shortage) { return kResources[static_c
 }  // namespace
 
 const PTO2RuntimeOps StreamingRuntime::kOps = {
-    .submit_task = [](PTO2Runtime* rt, const MixedKernels& kernels, const CoreTaskArgs& args) {
-      return self(rt).submit_kernels(kernels, args);
-    },
-    .submit_dummy_task = [](PTO2Runtime* rt, const CoreTaskArgs& args) {
-      return self(rt).submit(TaskSpec{Shape::kDummy, {-1, -1, -1}, 0, false}, args);
-    },
+    .submit_task = [](PTO2Runtime* rt, const MixedKernels& kernels,
+                      const CoreTaskArgs& args) { return self(rt).submit_kernels(kernels, args); },
+    .submit_dummy_task =
+        [](PTO2Runtime* rt, const CoreTaskArgs& args) {
+          return self(rt).submit(TaskSpec{Shape::kDummy, {-1, -1, -1}, 0, false}, args);
+        },
     .alloc_tensors = [](PTO2Runtime* rt, const CoreTaskArgs& args) { return self(rt).alloc(args); },
-    .scope_begin = [](PTO2Runtime* rt, PTO2ScopeMode mode, const char* file, int line) { self(rt).open_scope(mode, file, line); },
+    .scope_begin = [](PTO2Runtime* rt, PTO2ScopeMode mode, const char* file,
+                      int line) { self(rt).open_scope(mode, file, line); },
     .scope_end = [](PTO2Runtime* rt) { self(rt).close_scope(); },
     .orchestration_done = [](PTO2Runtime*) {},
     .is_fatal = [](PTO2Runtime* rt) { return self(rt).latch_.raised(); },
@@ -60,8 +61,8 @@ const PTO2RuntimeOps StreamingRuntime::kOps = {
         },
     .log = [](PTO2Runtime*, PTO2LogLevel level, const char* function, const char* pattern,
               va_list values) { log::device_v(static_cast<log::Level>(level), function, pattern, values); },
-    .get_tensor_data =
-        [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices) -> std::uint64_t {
+    .get_tensor_data = [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims,
+                          const std::uint32_t* indices) -> std::uint64_t {
       char* address = nullptr;
       if (!self(rt).locate(tensor, ndims, indices, "get_tensor_data", &address)) return 0;
       if (!self(rt).wait_for_accessors(tensor, false, "get_tensor_data")) return 0;
@@ -70,7 +71,8 @@ const PTO2RuntimeOps StreamingRuntime::kOps = {
       return value;
     },
     .set_tensor_data =
-        [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, std::uint64_t value) {
+        [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices,
+           std::uint64_t value) {
           char* address = nullptr;
           if (!self(rt).locate(tensor, ndims, indices, "set_tensor_data", &address)) return;
           if (!self(rt).wait_for_accessors(tensor, true, "set_tensor_data")) return;
@@ -78,7 +80,9 @@ const PTO2RuntimeOps StreamingRuntime::kOps = {
         },
     .available_cluster_count = [](PTO2Runtime* rt) { return static_cast<std::int32_t>(self(rt).executor_.clusters()); },
     .available_aiv_count =
-        [](PTO2Runtime* rt) { return static_cast<std::int32_t>(self(rt).executor_.clusters() * executor::kVectorLanes); },
+        [](PTO2Runtime* rt) {
+          return static_cast<std::int32_t>(self(rt).executor_.clusters() * executor::kVectorLanes);
+        },
 };
 
 StreamingRuntime::StreamingRuntime(executor::Executor& executor) : executor_(executor) {
@@ -86,15 +90,19 @@ StreamingRuntime::StreamingRuntime(executor::Executor& executor) : executor_(exe
   binding_.self = this;
 }
 
-void StreamingRuntime::run(const Orchestration& orchestration, const executor::KernelTable& kernels, abi::RunImage& image) {
+void StreamingRuntime::run(const Orchestration& orchestration, const executor::KernelTable& kernels,
+                           abi::RunImage& image) {
   image.result = {};
   const auto begin = Clock::now();
   latch_.clear();
   bool submitted_all = false;
   if (!configure(image)) {
-    latch_.raise(ErrorCode::HEAP_RING_DEADLOCK, "the system refuses the address space for task windows of %llu, %llu, %llu and %llu tasks",
-                 static_cast<unsigned long long>(image.rings.ring_task_window[0]), static_cast<unsigned long long>(image.rings.ring_task_window[1]),
-                 static_cast<unsigned long long>(image.rings.ring_task_window[2]), static_cast<unsigned long long>(image.rings.ring_task_window[3]));
+    latch_.raise(ErrorCode::HEAP_RING_DEADLOCK,
+                 "the system refuses the address space for task windows of %llu, %llu, %llu and %llu tasks",
+                 static_cast<unsigned long long>(image.rings.ring_task_window[0]),
+                 static_cast<unsigned long long>(image.rings.ring_task_window[1]),
+                 static_cast<unsigned long long>(image.rings.ring_task_window[2]),
+                 static_cast<unsigned long long>(image.rings.ring_task_window[3]));
   } else {
     kernels_ = &kernels;
     orchestration.bind(&binding_);
@@ -105,8 +113,8 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
     if (!latch_.raised() && given < expected) {
       image.result.code = abi::RunResult::kTooFewArguments;
       std::snprintf(image.result.text, sizeof image.result.text,
-                    "the orchestration expects %d arguments and got %d (%d tensors, %d scalars)",
-                    expected, given, image.args.tensor_count(), image.args.scalar_count());
+                    "the orchestration expects %d arguments and got %d (%d tensors, %d scalars)", expected, given,
+                    image.args.tensor_count(), image.args.scalar_count());
       return;
     }
     graph_.begin();
@@ -138,11 +146,13 @@ void StreamingRuntime::log_stall(bool submitted_all) const {
     graph_.for_each_live(ring, [&](PTO2TaskId id, const graph::Task&) { open += graph_.is_complete(id) ? 0 : 1; });
   }
   const std::uint64_t begun = static_cast<std::uint64_t>(stall.running) + stall.ready;
-  log::host(log::Level::kError, "scheduler",
-            "sub_class=%s completed=%llu/%llu running=%d ready=%u waiting=%llu orch_done=%d stuck_task_id=%lld stuck_core=%d", stall.sub_class,
-            static_cast<unsigned long long>(graph_.submitted_count() - open), static_cast<unsigned long long>(graph_.submitted_count()),
-            stall.running, stall.ready, static_cast<unsigned long long>(open > begun ? open - begun : 0), submitted_all ? 1 : 0,
-            static_cast<long long>(stall.task.raw), stall.core);
+  log::host(
+      log::Level::kError, "scheduler",
+      "sub_class=%s completed=%llu/%llu running=%d ready=%u waiting=%llu orch_done=%d stuck_task_id=%lld stuck_core=%d",
+      stall.sub_class, static_cast<unsigned long long>(graph_.submitted_count() - open),
+      static_cast<unsigned long long>(graph_.submitted_count()), stall.running, stall.ready,
+      static_cast<unsigned long long>(open > begun ? open - begun : 0), submitted_all ? 1 : 0,
+      static_cast<long long>(stall.task.raw), stall.core);
 }
 
 bool StreamingRuntime::configure(const abi::RunImage& image) {
@@ -167,12 +177,12 @@ bool StreamingRuntime::configure(const abi::RunImage& image) {
 }
 
 // Calls a function of the user's shared object; whatever goes wrong in it ends the run.
-template <typename Function>
-void StreamingRuntime::call_user(const char* what, Function function) {
+template <typename Function> void StreamingRuntime::call_user(const char* what, Function function) {
   executor::CrashGuard::prepare_thread();
   try {
     const int signal = executor::CrashGuard::call([&] { function(); });
-    if (signal != 0) latch_.raise(ErrorCode::KERNEL_CRASHED, "%s ended with %s", what, executor::CrashGuard::describe(signal));
+    if (signal != 0)
+      latch_.raise(ErrorCode::KERNEL_CRASHED, "%s ended with %s", what, executor::CrashGuard::describe(signal));
   } catch (const OrchestrationStopped&) {
     // The code is latched already.
   } catch (const std::exception& error) {
@@ -225,8 +235,10 @@ bool StreamingRuntime::acceptable(const CoreTaskArgs& args) {
     const std::uint32_t ndims = created ? args.tensor(i).create_info().ndims : args.tensor(i).ref().ndims;
     const DataType dtype = created ? args.tensor(i).create_info().dtype : args.tensor(i).ref().dtype;
     if (ndims < 1 || ndims > MAX_TENSOR_DIMS || dtype >= DataType::DATA_TYPE_NUM) {
-      refuse("tensor argument %d is not a valid descriptor (rank %u of at most 5, type number %d of at most 14): was it initialised?", i,
-             ndims, static_cast<int>(dtype));
+      refuse(
+          "tensor argument %d is not a valid descriptor (rank %u of at most 5, type number %d of at most 14): was it "
+          "initialised?",
+          i, ndims, static_cast<int>(dtype));
       return false;
     }
   }
@@ -238,7 +250,8 @@ bool StreamingRuntime::acceptable(const CoreTaskArgs& args) {
 void StreamingRuntime::note_ignored(const CoreTaskArgs& args) {
   if (args.allow_early_resolve() && !noted_early_resolve_) {
     noted_early_resolve_ = true;
-    log::device(log::Level::kWarn, "set_allow_early_resolve", "the hint is ignored: the simulator starts consumers as soon as they are ready");
+    log::device(log::Level::kWarn, "set_allow_early_resolve",
+                "the hint is ignored: the simulator starts consumers as soon as they are ready");
   }
   if (args.dump_arg_mask() != 0 && !noted_dump_) {
     noted_dump_ = true;
@@ -249,7 +262,8 @@ void StreamingRuntime::note_ignored(const CoreTaskArgs& args) {
 TaskOutputTensors StreamingRuntime::submit_kernels(MixedKernels kernels, const CoreTaskArgs& args) {
   if (latch_.raised() || !acceptable(args)) return {};
   const int blocks = args.launch_spec.block_count_;
-  if (kernels.aic_kernel_id < 0 && kernels.aiv0_kernel_id < 0) std::swap(kernels.aiv0_kernel_id, kernels.aiv1_kernel_id);
+  if (kernels.aic_kernel_id < 0 && kernels.aiv0_kernel_id < 0)
+    std::swap(kernels.aiv0_kernel_id, kernels.aiv1_kernel_id);
   const std::uint8_t lanes = kernels.to_active_mask();
   if (lanes == 0) {
     refuse("a task needs at least one kernel: all three kernel ids are negative");
@@ -267,8 +281,11 @@ TaskOutputTensors StreamingRuntime::submit_kernels(MixedKernels kernels, const C
   if (cohort) {
     const int limit = executor_.clusters() * (!mix && lanes != 1 ? executor::kVectorLanes : 1);
     if (blocks > limit) {
-      latch_.raise(ErrorCode::REQUIRE_SYNC_START_INVALID, "%d blocks must start together, and the device has %d %s", blocks, limit,
-                   lanes == 1 ? "matrix cores" : mix ? "clusters" : "vector cores");
+      latch_.raise(ErrorCode::REQUIRE_SYNC_START_INVALID, "%d blocks must start together, and the device has %d %s",
+                   blocks, limit,
+                   lanes == 1 ? "matrix cores"
+                   : mix      ? "clusters"
+                              : "vector cores");
       return {};
     }
   }
@@ -282,8 +299,8 @@ TaskOutputTensors StreamingRuntime::submit_kernels(MixedKernels kernels, const C
 TaskOutputTensors StreamingRuntime::alloc(const CoreTaskArgs& args) {
   if (latch_.raised() || !acceptable(args)) return {};
   if (args.tensor_count() == 0 || args.scalar_count() > 0) {
-    refuse("alloc_tensors takes at least one TensorCreateInfo and no scalars; it got %d tensors and %d scalars", args.tensor_count(),
-           args.scalar_count());
+    refuse("alloc_tensors takes at least one TensorCreateInfo and no scalars; it got %d tensors and %d scalars",
+           args.tensor_count(), args.scalar_count());
     return {};
   }
   for (int i = 0; i < args.tensor_count(); ++i) {
@@ -300,7 +317,8 @@ TaskOutputTensors StreamingRuntime::submit(const TaskSpec& spec, const CoreTaskA
   const graph::Scopes& scopes = graph_.scopes();
   const std::uint32_t window = graph_.sizes().window[scopes.ring()];
   if (scopes.task_count() >= window - 1) {
-    latch_.raise(ErrorCode::SCOPE_DEADLOCK, "a scope at depth %d holds %u tasks, and ring %d has a window of %u: one more would never fit",
+    latch_.raise(ErrorCode::SCOPE_DEADLOCK,
+                 "a scope at depth %d holds %u tasks, and ring %d has a window of %u: one more would never fit",
                  scopes.depth() - 1, scopes.task_count(), scopes.ring(), window);
     return {};
   }
@@ -317,9 +335,7 @@ TaskOutputTensors StreamingRuntime::submit(const TaskSpec& spec, const CoreTaskA
         if (submitted.ready) executor_.push(submitted.record);
         return TaskOutputTensors(id, tensors, submitted.outputs);
       }
-      case Outcome::kRefused:
-        refuse("%s", refusal);
-        return {};
+      case Outcome::kRefused: refuse("%s", refusal); return {};
       case Outcome::kShort:
         if (!wait_for_room(shortage, &last_progress)) return {};
     }
@@ -339,10 +355,12 @@ bool StreamingRuntime::hopeless(const Shortage& shortage) const {
 void StreamingRuntime::fail(const Shortage& shortage, const char* why) {
   const ResourceRow& row = row_of(shortage);
   const int depth = graph_.scopes().depth() - 1;
-  latch_.raise(row.code, "the %s of ring %d (scopes at depth %d%s) has no room: %llu of %llu %s are used, %llu more are needed; %s (the task is submitted in a scope at depth %d)",
+  latch_.raise(row.code,
+               "the %s of ring %d (scopes at depth %d%s) has no room: %llu of %llu %s are used, %llu more are needed; "
+               "%s (the task is submitted in a scope at depth %d)",
                row.name, shortage.ring, shortage.ring, shortage.ring == graph::kRings - 1 ? " and deeper" : "",
-               static_cast<unsigned long long>(shortage.used), static_cast<unsigned long long>(shortage.capacity), row.unit,
-               static_cast<unsigned long long>(shortage.requested), why, depth);
+               static_cast<unsigned long long>(shortage.used), static_cast<unsigned long long>(shortage.capacity),
+               row.unit, static_cast<unsigned long long>(shortage.requested), why, depth);
 }
 
 // True if it is worth trying again.
@@ -386,7 +404,8 @@ void StreamingRuntime::open_scope(PTO2ScopeMode mode, const char* file, int line
       refuse("scopes are nested deeper than %d (%s:%d)", graph::kMaxScopeDepth, file, line);
       return;
     case graph::Scopes::Refusal::kAutoInManual:
-      refuse("an automatic scope inside a manual one (%s:%d): use PTO2ScopeMode::MANUAL for the inner one too", file, line);
+      refuse("an automatic scope inside a manual one (%s:%d): use PTO2ScopeMode::MANUAL for the inner one too", file,
+             line);
       return;
   }
 }
@@ -400,7 +419,8 @@ void StreamingRuntime::close_scope() {
   graph_.scopes().close();
 }
 
-bool StreamingRuntime::locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call, char** address) {
+bool StreamingRuntime::locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices,
+                              const char* call, char** address) {
   if (latch_.raised()) return false;
   if (tensor.buffer.addr == 0) {
     log::device(log::Level::kError, call, "the tensor has no memory (address 0); nothing is read or written");
@@ -412,7 +432,8 @@ bool StreamingRuntime::locate(const ChipTensor& tensor, std::uint32_t ndims, con
   }
   for (std::uint32_t d = 0; d < ndims; ++d) {
     if (indices[d] < tensor.shapes[d]) continue;
-    refuse("%s: index %u of dimension %u is outside the tensor, which has %u there", call, indices[d], d, tensor.shapes[d]);
+    refuse("%s: index %u of dimension %u is outside the tensor, which has %u there", call, indices[d], d,
+           tensor.shapes[d]);
     return false;
   }
   *address = tensor.data_as<char>() + tensor.compute_flat_offset(indices, ndims) * get_element_size(tensor.dtype);
@@ -426,8 +447,9 @@ bool StreamingRuntime::wait_for_accessors(const ChipTensor& tensor, bool readers
     while (!graph_.is_complete(id)) {
       if (latch_.raised()) return false;
       if (Clock::now() >= deadline) {
-        latch_.raise(ErrorCode::TENSOR_WAIT_TIMEOUT, "%s waited %lld s for task %u of ring %u, which %s the tensor", call,
-                     static_cast<long long>(kElementWaitLimit.count()), id.local(), id.ring(), readers ? "accesses" : "writes");
+        latch_.raise(ErrorCode::TENSOR_WAIT_TIMEOUT, "%s waited %lld s for task %u of ring %u, which %s the tensor",
+                     call, static_cast<long long>(kElementWaitLimit.count()), id.local(), id.ring(),
+                     readers ? "accesses" : "writes");
         return false;
       }
       executor_.wait_for(graph_.slot_of(id), deadline, [&] { return graph_.is_complete(id); });

@@ -30,7 +30,7 @@ class StreamingRuntime {
   using Clock = executor::Executor::Clock;
   static constexpr std::chrono::milliseconds kNoProgressLimit{500};  // of a blocked submission while nothing is active
   static constexpr std::chrono::seconds kElementWaitLimit{15};
-  static constexpr std::chrono::hours kForever{24};                  // waits that something else ends
+  static constexpr std::chrono::hours kForever{24};  // waits that something else ends
 
   // What orchestrations see of this object.
   struct Binding : PTO2Runtime {
@@ -40,8 +40,7 @@ class StreamingRuntime {
   static const PTO2RuntimeOps kOps;
 
   bool configure(const abi::RunImage& image);
-  template <typename Function>
-  void call_user(const char* what, Function function);
+  template <typename Function> void call_user(const char* what, Function function);
   // The line that tools look for after a time-out of the watchdog.
   void log_stall(bool submitted_all) const;
   void drain();
@@ -59,7 +58,8 @@ class StreamingRuntime {
   TaskOutputTensors alloc(const CoreTaskArgs& args);
   void open_scope(PTO2ScopeMode mode, const char* file, int line);
   void close_scope();
-  bool locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call, char** address);
+  bool locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call,
+              char** address);
   bool wait_for_accessors(const ChipTensor& tensor, bool readers, const char* call);
 
   executor::Executor& executor_;

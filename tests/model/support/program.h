@@ -16,8 +16,8 @@ using Extents = std::vector<std::uint32_t>;
 struct ViewStep {
   enum Kind { kBox, kSlice, kPermute, kReshape };
   Kind kind;
-  Extents shape;    // kBox: extents; kReshape: the new shape; kPermute: the order
-  Extents offsets;  // kBox
+  Extents shape;                                        // kBox: extents; kReshape: the new shape; kPermute: the order
+  Extents offsets;                                      // kBox
   std::uint32_t dim = 0, start = 0, end = 0, step = 1;  // kSlice
 };
 
@@ -39,9 +39,9 @@ struct Created {
 
 struct Argument {
   TensorArgType tag;
-  Created created;                  // OUTPUT
-  int external = -1;                // else: external tensor, or ...
-  int task = -1, output = -1;       // ... argument `output` of an earlier task
+  Created created;             // OUTPUT
+  int external = -1;           // else: external tensor, or ...
+  int task = -1, output = -1;  // ... argument `output` of an earlier task
   std::vector<ViewStep> views;
   bool manual_dep = false;
 };

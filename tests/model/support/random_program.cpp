@@ -27,7 +27,8 @@ std::vector<ViewStep> random_views(Random& random, View view) {
   std::vector<ViewStep> steps;
   for (std::uint32_t n = random.chance(35) ? 0 : random.number(1, 3); n > 0 && view.count() > 0; --n) {
     ViewStep step{};
-    step.kind = random.chance(55) ? ViewStep::kBox : static_cast<ViewStep::Kind>(random.number(ViewStep::kSlice, ViewStep::kReshape));
+    step.kind = random.chance(55) ? ViewStep::kBox
+                                  : static_cast<ViewStep::Kind>(random.number(ViewStep::kSlice, ViewStep::kReshape));
     const std::uint32_t dim = random.number(0, last(view.shape));
     switch (step.kind) {
       case ViewStep::kBox:
@@ -175,7 +176,8 @@ class Generator {
     Argument argument{};
     argument.tag = TensorArgType::OUTPUT;
     argument.created = {random_shape(random_, 100), pick_type(), random_.chance(5), {}};
-    if (random_.chance(60)) argument.created.initial = (std::uint64_t{random_.number(0, UINT32_MAX)} << 32) | random_.number(0, UINT32_MAX);
+    if (random_.chance(60))
+      argument.created.initial = (std::uint64_t{random_.number(0, UINT32_MAX)} << 32) | random_.number(0, UINT32_MAX);
     return argument;
   }
 
@@ -191,7 +193,8 @@ class Generator {
       argument.task = source.task;
       argument.output = source.output;
     } else {
-      argument.external = static_cast<int>(random_.number(0, static_cast<std::uint32_t>(program_.externals.size()) - 1));
+      argument.external =
+          static_cast<int>(random_.number(0, static_cast<std::uint32_t>(program_.externals.size()) - 1));
     }
     argument.views = random_views(random_, model.view_of(argument));
     argument.manual_dep = random_.chance(7);
@@ -240,7 +243,8 @@ class Generator {
     }
     std::vector<bool> before = ancestors(model.edges_of(*step, model.look_at(*step)));
     for (int earlier = static_cast<int>(model.tasks().size()) - 1; earlier >= 0; --earlier) {  // the nearest first
-      if (before[static_cast<std::size_t>(earlier)] || !conflict(model, earlier, step->arguments, views, footprints)) continue;
+      if (before[static_cast<std::size_t>(earlier)] || !conflict(model, earlier, step->arguments, views, footprints))
+        continue;
       step->deps.push_back({earlier, random_.chance(60) ? DEP_WAIT : DEP_WAIT | DEP_RETAIN});
       before[static_cast<std::size_t>(earlier)] = true;
       const std::vector<bool>& more = ancestors_[static_cast<std::size_t>(earlier)];
@@ -252,7 +256,9 @@ class Generator {
     for (std::size_t i = 0; i < step->arguments.size(); ++i) {
       const TensorArgType tag = step->arguments[i].tag;
       if ((tag != TensorArgType::INPUT && tag != TensorArgType::INOUT) || views[i].count() == 0) continue;
-      Guard guard{static_cast<int>(i), {}, static_cast<PredicateOp>(random_.number(1, 6)),
+      Guard guard{static_cast<int>(i),
+                  {},
+                  static_cast<PredicateOp>(random_.number(1, 6)),
                   static_cast<std::int64_t>(random_.number(0, 20)) - 10};
       for (std::uint32_t extent : views[i].shape) guard.index.push_back(random_.number(0, extent - 1));
       step->guard = guard;
@@ -270,7 +276,8 @@ class Generator {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       for (std::size_t j = 0; j < other.views.size(); ++j) {
         const bool write = writes(arguments[i].tag) || other.writes[j];
-        if (write && views[i].buffer == other.views[j].buffer && footprints[i].shares_a_byte_with(other.footprints[j])) return true;
+        if (write && views[i].buffer == other.views[j].buffer && footprints[i].shares_a_byte_with(other.footprints[j]))
+          return true;
       }
     }
     return false;

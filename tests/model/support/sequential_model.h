@@ -126,7 +126,8 @@ struct Footprint {
     const auto coordinate = [&](std::uint64_t element, std::size_t d) { return element / view.strides[d] % matrix[d]; };
     bool box = true;
     view.for_each([&](std::uint64_t element, const Extents& index) {
-      for (std::size_t d = 0; d < rank; ++d) box = box && coordinate(element, d) == coordinate(view.first, d) + index[d];
+      for (std::size_t d = 0; d < rank; ++d)
+        box = box && coordinate(element, d) == coordinate(view.first, d) + index[d];
     });
     return box;
   }
@@ -136,10 +137,12 @@ enum class Verdict { kApart, kOverlap, kCovers };
 
 // How a later access meets an earlier write of the same buffer. Boxes of one matrix are compared byte by byte; anything
 // else by the ranges from first to last byte, so that interleaved views count as overlapping.
-inline Verdict overlap(const View& later, const Footprint& later_bytes, const View& earlier, const Footprint& earlier_bytes) {
+inline Verdict overlap(const View& later, const Footprint& later_bytes, const View& earlier,
+                       const Footprint& earlier_bytes) {
   if (later.buffer != earlier.buffer || later_bytes.empty() || earlier_bytes.empty()) return Verdict::kApart;
   if (later.version > earlier.version) return Verdict::kOverlap;
-  if (later_bytes.bytes.back() < earlier_bytes.bytes.front() || earlier_bytes.bytes.back() < later_bytes.bytes.front()) {
+  if (later_bytes.bytes.back() < earlier_bytes.bytes.front() ||
+      earlier_bytes.bytes.back() < later_bytes.bytes.front()) {
     return Verdict::kApart;
   }
   const bool same_matrix = later.dtype == earlier.dtype && later.strides == earlier.strides;
@@ -148,11 +151,14 @@ inline Verdict overlap(const View& later, const Footprint& later_bytes, const Vi
   return later_bytes.includes(earlier_bytes) ? Verdict::kCovers : Verdict::kOverlap;
 }
 
-inline std::uint64_t mix(std::uint64_t digest, std::uint64_t value) { return (digest ^ value) * 0x9E3779B97F4A7C15ull + 0x165667B1; }
+inline std::uint64_t mix(std::uint64_t digest, std::uint64_t value) {
+  return (digest ^ value) * 0x9E3779B97F4A7C15ull + 0x165667B1;
+}
 
 // What one block of a task does to byte b of element k of an argument that it writes, if it does anything: an update
 // keeps what was there in a way that depends on the order of updates.
-inline std::uint8_t written_byte(TensorArgType tag, std::uint8_t before, std::uint64_t digest, std::uint64_t k, std::uint64_t b) {
+inline std::uint8_t written_byte(TensorArgType tag, std::uint8_t before, std::uint64_t digest, std::uint64_t k,
+                                 std::uint64_t b) {
   const std::uint64_t fresh = digest + 7 * k + 3 * b;
   return static_cast<std::uint8_t>(tag == TensorArgType::INOUT ? before * 31 + fresh : fresh);
 }
@@ -174,13 +180,13 @@ class SequentialModel {
  public:
   // One task as the model sees it.
   struct TaskFacts {
-    int depth = 0;                     // of its scope; 0 is the outermost
-    bool manual = false;               // in a manual scope
-    std::vector<View> views;           // of its arguments
+    int depth = 0;            // of its scope; 0 is the outermost
+    bool manual = false;      // in a manual scope
+    std::vector<View> views;  // of its arguments
     std::vector<Footprint> footprints;
-    std::vector<bool> writes;          // by argument: changes its memory, which an output does too
-    std::map<int, DepFlags> edges;     // what it must depend on, by task
-    bool runs = false;                 // it has a kernel, and its guard holds
+    std::vector<bool> writes;       // by argument: changes its memory, which an output does too
+    std::map<int, DepFlags> edges;  // what it must depend on, by task
+    bool runs = false;              // it has a kernel, and its guard holds
   };
 
   // `memory`: the contents of the buffers from outside.
@@ -211,7 +217,8 @@ class SequentialModel {
     facts.manual = manual();
     int fresh = static_cast<int>(memory_.size());
     for (const Argument& argument : step.arguments) {
-      facts.views.push_back(argument.tag == TensorArgType::OUTPUT ? created_view(argument.created, fresh++) : view_of(argument));
+      facts.views.push_back(argument.tag == TensorArgType::OUTPUT ? created_view(argument.created, fresh++)
+                                                                  : view_of(argument));
       facts.footprints.emplace_back(facts.views.back());
       facts.writes.push_back(writes(argument.tag) || argument.tag == TensorArgType::OUTPUT);
     }
@@ -232,7 +239,8 @@ class SequentialModel {
       if (facts.views[i].creator >= 0) add(facts.views[i].creator, DEP_WAIT | DEP_RETAIN);
       if (!reads_tracked(argument)) continue;
       for (const Write& write : writes_) {
-        if (overlap(facts.views[i], facts.footprints[i], write.view, write.footprint) != Verdict::kApart) add(write.task, DEP_WAIT);
+        if (overlap(facts.views[i], facts.footprints[i], write.view, write.footprint) != Verdict::kApart)
+          add(write.task, DEP_WAIT);
       }
     }
     return edges;
@@ -270,7 +278,9 @@ class SequentialModel {
     int task;
   };
 
-  static bool tracked(const Argument& argument) { return !argument.manual_dep && argument.tag != TensorArgType::NO_DEP; }
+  static bool tracked(const Argument& argument) {
+    return !argument.manual_dep && argument.tag != TensorArgType::NO_DEP;
+  }
   static bool reads_tracked(const Argument& argument) {
     return tracked(argument) && (argument.tag == TensorArgType::INPUT || argument.tag == TensorArgType::INOUT);
   }
@@ -295,7 +305,8 @@ class SequentialModel {
       writes_.erase(std::remove_if(writes_.begin(), writes_.end(), covered), writes_.end());
     }
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {
-      if (tracked(step.arguments[i]) && writes(step.arguments[i].tag)) writes_.push_back({facts.views[i], facts.footprints[i], task});
+      if (tracked(step.arguments[i]) && writes(step.arguments[i].tag))
+        writes_.push_back({facts.views[i], facts.footprints[i], task});
     }
   }
 
@@ -304,7 +315,8 @@ class SequentialModel {
       if (step.arguments[i].tag != TensorArgType::OUTPUT) continue;
       std::vector<std::uint8_t> bytes(facts.views[i].buffer_bytes, 0);
       const std::uint64_t initial = step.arguments[i].created.initial.value_or(0);
-      for (std::size_t b = 0; b < bytes.size(); ++b) bytes[b] = static_cast<std::uint8_t>(initial >> 8 * (b % facts.views[i].width));
+      for (std::size_t b = 0; b < bytes.size(); ++b)
+        bytes[b] = static_cast<std::uint8_t>(initial >> 8 * (b % facts.views[i].width));
       memory_.push_back(std::move(bytes));
     }
   }
@@ -313,7 +325,8 @@ class SequentialModel {
     if (!step.guard) return true;
     const View& view = facts.views[static_cast<std::size_t>(step.guard->argument)];
     std::uint64_t element = view.first, bits = 0;
-    for (std::size_t d = 0; d < view.shape.size(); ++d) element += std::uint64_t{step.guard->index[d]} * view.strides[d];
+    for (std::size_t d = 0; d < view.shape.size(); ++d)
+      element += std::uint64_t{step.guard->index[d]} * view.strides[d];
     std::memcpy(&bits, memory_[static_cast<std::size_t>(view.buffer)].data() + element * view.width, view.width);
     const int unused = static_cast<int>(64 - 8 * view.width);
     return compares(static_cast<std::int64_t>(bits << unused) >> unused, step.guard->op, step.guard->target);

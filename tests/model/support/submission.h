@@ -18,9 +18,9 @@ struct Submissions {
   // `memory`: the buffers of the program.
   Submissions(const Program& program, std::vector<std::vector<std::uint8_t>>& memory) {
     for (const External& external : program.externals) {
-      externals.push_back(make_tensor_external(memory[static_cast<std::size_t>(external.buffer)].data(), external.shape.data(),
-                                               static_cast<std::uint32_t>(external.shape.size()), external.dtype, false,
-                                               external.version));
+      externals.push_back(make_tensor_external(memory[static_cast<std::size_t>(external.buffer)].data(),
+                                               external.shape.data(), static_cast<std::uint32_t>(external.shape.size()),
+                                               external.dtype, false, external.version));
     }
   }
 };
@@ -37,9 +37,10 @@ class Submission {
         given_.push_back(nullptr);
         continue;
       }
-      tensors_.push_back(argument.external >= 0 ? earlier.externals[static_cast<std::size_t>(argument.external)]
-                                                : earlier.tensors[static_cast<std::size_t>(argument.task)]
-                                                                 [static_cast<std::size_t>(argument.output)]);
+      tensors_.push_back(
+          argument.external >= 0
+              ? earlier.externals[static_cast<std::size_t>(argument.external)]
+              : earlier.tensors[static_cast<std::size_t>(argument.task)][static_cast<std::size_t>(argument.output)]);
       ChipTensor& tensor = tensors_.back();
       for (const ViewStep& view : argument.views) apply(view, &tensor);
       tensor.manual_dep = argument.manual_dep;
@@ -77,7 +78,9 @@ class Submission {
       case ViewStep::kBox: *tensor = tensor->view(step.shape.data(), step.offsets.data()); break;
       case ViewStep::kSlice: *tensor = tensor->slice(step.dim, step.start, step.end, step.step); break;
       case ViewStep::kPermute: *tensor = tensor->permute(step.shape.data()); break;
-      case ViewStep::kReshape: *tensor = tensor->reshape(step.shape.data(), static_cast<std::uint32_t>(step.shape.size())); break;
+      case ViewStep::kReshape:
+        *tensor = tensor->reshape(step.shape.data(), static_cast<std::uint32_t>(step.shape.size()));
+        break;
     }
   }
 

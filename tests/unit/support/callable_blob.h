@@ -20,7 +20,9 @@ struct CallableParts {
 
 // Words, so that the block is aligned; bytes of it in *bytes.
 inline std::vector<std::uint64_t> callable_blob(const CallableParts& parts, std::size_t* bytes) {
-  const auto aligned = [](std::size_t n) { return (n + abi::kCallableAlignment - 1) / abi::kCallableAlignment * abi::kCallableAlignment; };
+  const auto aligned = [](std::size_t n) {
+    return (n + abi::kCallableAlignment - 1) / abi::kCallableAlignment * abi::kCallableAlignment;
+  };
   std::size_t storage = parts.orchestration.size();
   for (const auto& [id, code] : parts.kernels) storage = aligned(storage) + abi::kCoreCodeOffset + code.size();
   *bytes = sizeof(abi::ChipCallable) + storage;
@@ -28,7 +30,8 @@ inline std::vector<std::uint64_t> callable_blob(const CallableParts& parts, std:
   auto& chip = *reinterpret_cast<abi::ChipCallable*>(words.data());
   char* at = reinterpret_cast<char*>(words.data()) + sizeof(abi::ChipCallable);
   chip.sig_count = static_cast<std::int32_t>(parts.signature.size());
-  for (std::size_t i = 0; i < parts.signature.size(); ++i) chip.signature[i] = static_cast<std::int32_t>(parts.signature[i]);
+  for (std::size_t i = 0; i < parts.signature.size(); ++i)
+    chip.signature[i] = static_cast<std::int32_t>(parts.signature[i]);
   chip.binary_size = static_cast<std::uint32_t>(parts.orchestration.size());
   std::strcpy(chip.func_name, parts.entry.c_str());
   chip.func_name_len = static_cast<std::uint32_t>(parts.entry.size());

@@ -17,9 +17,11 @@ std::string compiled(const std::string& source) {
   }
   const std::string input = folder + "/code.cpp", output = folder + "/code.so", include = SIMPLER_SOURCE_DIR "/include";
   std::ofstream(input) << source;
-  const std::string command = SIMPLER_CXX_COMPILER " -std=c++17 -O1 -shared -fPIC -DSIMPLER_ARCH_A2A3=1 "
-                              "-DSIMPLER_RUNTIME_STREAMING=1 -I" + include + "/orchestration -I" + include + "/kernel -I" +
-                              include + " " + input + " -o " + output;
+  const std::string command = SIMPLER_CXX_COMPILER
+                              " -std=c++17 -O1 -shared -fPIC -DSIMPLER_ARCH_A2A3=1 "
+                              "-DSIMPLER_RUNTIME_STREAMING=1 -I" +
+                              include + "/orchestration -I" + include + "/kernel -I" + include + " " + input + " -o " +
+                              output;
   const int status = std::system(command.c_str());
   std::string bytes;
   if (status == 0) {

@@ -107,7 +107,8 @@ class GraphRig {
     std::uint64_t bytes = get_element_size(type);
     for (std::uint32_t extent : shape) bytes *= extent;
     memories_.push_back(std::make_unique<std::vector<std::uint64_t>>((bytes + 7) / 8));
-    return make_tensor_external(memories_.back()->data(), shape.begin(), static_cast<std::uint32_t>(shape.size()), type);
+    return make_tensor_external(memories_.back()->data(), shape.begin(), static_cast<std::uint32_t>(shape.size()),
+                                type);
   }
 
   Graph graph;

@@ -11,7 +11,8 @@ namespace simpler::test {
 
 inline ChipTensor random_view(Random& random, const ChipTensor& base, int most_steps = 3) {
   ChipTensor tensor = base;
-  for (std::uint32_t step = random.number(0, static_cast<std::uint32_t>(most_steps)); step > 0 && tensor.numel() > 0; --step) {
+  for (std::uint32_t step = random.number(0, static_cast<std::uint32_t>(most_steps)); step > 0 && tensor.numel() > 0;
+       --step) {
     switch (random.number(0, 4)) {
       case 0: {  // a box
         std::uint32_t shape[MAX_TENSOR_DIMS], offset[MAX_TENSOR_DIMS];

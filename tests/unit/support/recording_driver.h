@@ -20,13 +20,15 @@ class RecordingDriver {
     };
     table_.free = [](void* self, std::uint64_t address) { return inner(self).free(inner(self).self, address); };
     table_.copy_to_device = [](void* self, std::uint64_t to, const void* from, std::size_t bytes) {
-      return of(self).fails("upload") ? driver::kOutOfMemory : inner(self).copy_to_device(inner(self).self, to, from, bytes);
+      return of(self).fails("upload") ? driver::kOutOfMemory
+                                      : inner(self).copy_to_device(inner(self).self, to, from, bytes);
     };
     table_.copy_from_device = [](void* self, void* to, std::uint64_t from, std::size_t bytes) {
-      return of(self).fails("download") ? driver::kOutOfMemory : inner(self).copy_from_device(inner(self).self, to, from, bytes);
+      return of(self).fails("download") ? driver::kOutOfMemory
+                                        : inner(self).copy_from_device(inner(self).self, to, from, bytes);
     };
-    table_.child_code_resolve = [](void* self, std::uint64_t address, std::size_t bytes, const char* label, std::uint64_t* entry,
-                                   driver::ChildCode** code) {
+    table_.child_code_resolve = [](void* self, std::uint64_t address, std::size_t bytes, const char* label,
+                                   std::uint64_t* entry, driver::ChildCode** code) {
       if (of(self).fails("resolve")) return driver::kOutOfMemory;
       const int result = inner(self).child_code_resolve(inner(self).self, address, bytes, label, entry, code);
       of(self).codes_ += result == driver::kOk;

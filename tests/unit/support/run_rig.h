@@ -26,7 +26,8 @@ class RunRig {
   using Body = std::function<void(std::int64_t* args)>;
   static constexpr int kMostTensors = 4;
 
-  RunRig(int clusters, int threads, std::uint32_t window = 64, std::uint64_t heap = 64 * 1024, std::uint32_t dep_pool = 1024)
+  RunRig(int clusters, int threads, std::uint32_t window = 64, std::uint64_t heap = 64 * 1024,
+         std::uint32_t dep_pool = 1024)
       : rig(window, heap, dep_pool), executor(clusters, threads) {
     fill_table(std::make_integer_sequence<int, kMostTensors + 1>());
     EXPECT_TRUE(executor.reserve(rig.graph.capacity()));
@@ -81,7 +82,9 @@ class RunRig {
   Executor executor;
 
  private:
-  template <int Tensors> static void kernel(std::int64_t* args) { (*reinterpret_cast<const Body*>(args[Tensors]))(args); }
+  template <int Tensors> static void kernel(std::int64_t* args) {
+    (*reinterpret_cast<const Body*>(args[Tensors]))(args);
+  }
   template <int... Tensors> void fill_table(std::integer_sequence<int, Tensors...>) {
     ((kernels_.functions[Tensors] = &kernel<Tensors>), ...);
   }
@@ -103,7 +106,8 @@ class RunRig {
     for (int i = 0; i < graph::kRings; ++i) {
       std::uint32_t slot;
       if (!rig.graph.oldest_pending((first_ring + i) % graph::kRings, 16, &slot)) continue;
-      executor.wait_for(slot, Executor::Clock::now() + std::chrono::hours(1), [&] { return rig.graph.reclaimable(slot); });
+      executor.wait_for(slot, Executor::Clock::now() + std::chrono::hours(1),
+                        [&] { return rig.graph.reclaimable(slot); });
       return;
     }
   }
