@@ -196,7 +196,7 @@ void Executor::submitter_waits() {
 // Lets the worker run a few tasks. False if it had nothing to run.
 bool Executor::give_turn() {
   std::vector<graph::RecordRef> left;
-  if (order_.give_turn(&left)) return true;
+  if (order_.give_turn(&left, deferred_.count() > 0 && deferred_.any_due())) return true;
   for (const graph::RecordRef record : left) submitted_[static_cast<int>(graph_->task(record).shape)].push(record);
   if (!left.empty()) gate_.announce();
   return false;

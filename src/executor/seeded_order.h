@@ -53,11 +53,11 @@ class SeededOrder {
     return draw(4) == 0;  // on average, four submissions come before the worker's next turn
   }
 
-  // Lets the worker run up to a drawn number of tasks; returns when its turn is over. False if there was nothing to run,
-  // or if the turns are over: then *left receives the ready tasks that nobody will pick any more.
-  bool give_turn(std::vector<graph::RecordRef>* left) {
+  // Lets the worker run up to a drawn number of tasks; returns when its turn is over. False if there was nothing to do
+  // (no ready task, nor `more` that only the worker sees), or if the turns are over: then *left receives the ready tasks that nobody will pick any more.
+  bool give_turn(std::vector<graph::RecordRef>* left, bool more = false) {
     std::unique_lock lock(mutex_);
-    if (phase_ == Phase::kSubmitter && !ready_.empty()) {
+    if (phase_ == Phase::kSubmitter && (more || !ready_.empty())) {
       budget_ = 1 + draw(4);
       phase_ = Phase::kWorker;
       changed_.notify_all();

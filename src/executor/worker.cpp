@@ -96,19 +96,23 @@ void Worker::run() {
 // Runs tasks in the order that the seed picks, until the turns are over.
 void Worker::take_turns(std::uint64_t run) {
   SeededOrder& order = executor_.order_;
+  // What became ready goes to the pool that the seed picks from.
+  const auto hand_over = [&] {
+    if (executor_.deferred_.count() > 0) poll_deferred();
+    if (next_ != graph::kNoRecord && order.made_ready(run, next_)) next_ = graph::kNoRecord;
+    for (WorkRing& ring : rings_) {
+      graph::RecordRef record;
+      while (order.in_turns() && ring.take(&record, 1, 1) > 0) {
+        if (!order.made_ready(run, record)) ring.push(record);
+      }
+    }
+  };
   while (order.await_turn(run)) {
     Work work;
+    hand_over();  // conditions may have come true meanwhile
     while (order.take(run, &work.record)) {
       execute(work);
-      if (executor_.deferred_.count() > 0) poll_deferred();
-      // What became ready goes to the pool that the seed picks from.
-      if (next_ != graph::kNoRecord && order.made_ready(run, next_)) next_ = graph::kNoRecord;
-      for (WorkRing& ring : rings_) {
-        graph::RecordRef record;
-        while (order.in_turns() && ring.take(&record, 1, 1) > 0) {
-          if (!order.made_ready(run, record)) ring.push(record);
-        }
-      }
+      hand_over();
     }
     order.end_turn(run);
   }

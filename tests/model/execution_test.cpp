@@ -218,7 +218,7 @@ TEST_P(ModelExecution, OfRandomProgramsInSmallRingsLeavesTheMemoryThatTheModelLe
     wanted += options.tasks;
     submitted += Execution(program, static_cast<int>(random.number(1, 4)), GetParam()).run();
   });
-  EXPECT_GE(submitted * 10, wanted * 6) << "most programs must fit, or the test shows little";
+  EXPECT_GE(submitted * 2, wanted) << "half of the tasks must fit, or the test shows little";
 }
 
 }  // namespace

@@ -70,12 +70,12 @@ class SoftDriver::Impl {
     };
     table.copy_to_device = [](void* self, std::uint64_t destination, const void* source, std::size_t bytes) {
       const int code = of(self).check_range(destination, bytes, "copy to");
-      if (code == kOk) std::memcpy(reinterpret_cast<void*>(destination), source, bytes);
+      if (code == kOk && bytes > 0) std::memcpy(reinterpret_cast<void*>(destination), source, bytes);
       return code;
     };
     table.copy_from_device = [](void* self, void* destination, std::uint64_t source, std::size_t bytes) {
       const int code = of(self).check_range(source, bytes, "copy from");
-      if (code == kOk) std::memcpy(destination, reinterpret_cast<const void*>(source), bytes);
+      if (code == kOk && bytes > 0) std::memcpy(destination, reinterpret_cast<const void*>(source), bytes);
       return code;
     };
     table.stream_create = [](void*, Stream** stream) {
