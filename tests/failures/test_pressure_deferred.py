@@ -253,3 +253,15 @@ def test_a_condition_that_holds_in_time_is_no_failure(monkeypatch):
         timer.start()
         run(one, "by_the_host", ctypes.addressof(word), 1)
         timer.join()
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_a_run_with_a_seed_notices_what_the_host_fulfils(monkeypatch, seed):
+    """Then nobody but the one worker may look, and only in its turn."""
+    monkeypatch.setenv("SIMPLER_SIM_SEED", seed)
+    monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "5000")
+    with bench() as one:
+        test_the_host(one, before=False)
+        run(one, "by_a_later_task", 8, 3)
+        run(one, "by_another_block", 17)
+        run(one, "element_read_waits")

@@ -1,10 +1,13 @@
 """Sizes at their ends: blocks, outputs, rings, and where the ring sizes come from."""
 
+import os
 import re
 
 import numpy as np
 import pytest
 from failures_kit import bench, rings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from simpler import errors
 from simpler.task_interface import CallConfig, RuntimeEnv
 
@@ -230,6 +233,38 @@ def test_an_invalid_environment_value_is_ignored_with_a_warning(worker, monkeypa
         assert WINDOW not in logged or "ignored" in logged
     else:
         assert re.search(rf"\[WARN\].*{WINDOW}={re.escape(text)} is ignored: ", logged), logged
+
+
+def window_of(text):
+    """What the environment's text means for ring 0, by the rules; 16384 if it is ignored."""
+    if not re.fullmatch(r"[0-9]+(,[0-9]+){3}|[0-9]+", text):
+        return 16384
+    values = [int(part) for part in text.split(",")]
+    good = all(v == 0 or (4 <= v < 2**31 and v & (v - 1) == 0) for v in values)
+    return values[0] if good and values[0] else 16384
+
+
+@settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.one_of(
+        st.text(alphabet="0123456789,-+ .x", max_size=9),
+        st.lists(st.sampled_from(["4", "8", "0", "04", "5", "4294967296", "-4", "", " 4"]), max_size=5).map(",".join),
+        st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6),
+    )
+)
+def test_any_text_in_the_environment_is_a_window_or_ignored(worker, text):
+    before = os.environ.get(WINDOW)
+    os.environ[WINDOW] = text
+    try:
+        if window_of(text) == 4:
+            with pytest.raises(errors.RunError, match="window of 4"):
+                worker.run("tasks_in_one_scope", 4)
+        else:
+            worker.run("tasks_in_one_scope", 4)
+    finally:
+        del os.environ[WINDOW]
+        if before is not None:
+            os.environ[WINDOW] = before
 
 
 @pytest.mark.parametrize(
