@@ -24,7 +24,8 @@ executor::Core& core() {
 
 void* tile_memory(std::uint32_t location, std::uint64_t* bytes) {
   void* memory = core().tile_memory(location, bytes);
-  if (memory == nullptr) throw std::runtime_error("the simulated core has no such tile memory, or the host has no memory for it");
+  if (memory == nullptr)
+    throw std::runtime_error("the simulated core has no such tile memory, or the host has no memory for it");
   return memory;
 }
 
@@ -41,7 +42,13 @@ void unpark(const volatile std::uint32_t* word) { syscall(SYS_futex, word, FUTEX
 // Unwinds the kernel; the worker turns it into the run's failure.
 void check_failed(const char* text) { throw std::runtime_error(text); }
 
-const SimplerSimHooks kHooks = {SIMPLER_SIM_HOOKS_VERSION, sizeof(SimplerSimHooks), tile_memory, sub_block_id, pipe_state, park, unpark,
+const SimplerSimHooks kHooks = {SIMPLER_SIM_HOOKS_VERSION,
+                                sizeof(SimplerSimHooks),
+                                tile_memory,
+                                sub_block_id,
+                                pipe_state,
+                                park,
+                                unpark,
                                 check_failed};
 
 }  // namespace
@@ -52,7 +59,8 @@ void register_kernel_hooks(const CodeImage& image) {
   }
   // The vendor's tile library asks for these two in its own way.
   if (void* symbol = image.symbol("pto_sim_register_hooks")) {
-    reinterpret_cast<void (*)(void*, void*)>(symbol)(reinterpret_cast<void*>(&sub_block_id), reinterpret_cast<void*>(&pipe_state));
+    reinterpret_cast<void (*)(void*, void*)>(symbol)(reinterpret_cast<void*>(&sub_block_id),
+                                                     reinterpret_cast<void*>(&pipe_state));
   }
 }
 
