@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
 #include "bindings/argument_objects.h"
 #include "bindings/call_config.h"
@@ -55,10 +56,17 @@ class ChipWorker {
     }
   }
 
+  // Before calls that queue behind launched runs, so that Ctrl-C works there too.
+  void wait_idle() {
+    while (!unlocked([&] { return runner_->wait_idle(kWaitSliceNs); })) {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+  }
+
   host::DeviceRunner& runner() { return *runner_; }
 
  private:
-  template <class F> static Status unlocked(F&& f) {
+  template <class F> static std::invoke_result_t<F> unlocked(F&& f) {
     const nb::gil_scoped_release release;
     return f();
   }
@@ -176,12 +184,16 @@ void bind_chip_worker(nb::module_& m) {
       .def(
           "register_callable",
           [](ChipWorker& w, int slot, const ChipCallableBlob& chip) {
+            w.wait_idle();
             w.call("register_callable", &Runner::register_callable, slot, chip.block.data(), chip.block.size());
           },
           nb::arg("slot"), nb::arg("callable"))
       .def(
           "unregister_callable",
-          [](ChipWorker& w, int slot) { w.call("unregister_callable", &Runner::unregister_callable, slot); },
+          [](ChipWorker& w, int slot) {
+            w.wait_idle();
+            w.call("unregister_callable", &Runner::unregister_callable, slot);
+          },
           nb::arg("slot"), "Waits for runs that use it.")
       .def_prop_ro("device_id", [](ChipWorker& w) { return w.runner().device_id(); })
       .def_prop_ro("cluster_count", [](ChipWorker& w) { return w.runner().cluster_count(); })

@@ -196,7 +196,12 @@ void Executor::submitter_waits() {
 // Lets the worker run a few tasks. False if it had nothing to run.
 bool Executor::give_turn() {
   std::vector<graph::RecordRef> left;
-  if (order_.give_turn(&left, deferred_.count() > 0 && deferred_.any_due())) return true;
+  bool more = deferred_.count() > 0 && deferred_.any_due();
+  const int count = worker_count_.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) {
+    for (int shape = 0; shape < graph::kQueuedShapes; ++shape) more = more || workers_[i]->ring(shape).size() > 0;
+  }
+  if (order_.give_turn(&left, more)) return true;
   for (const graph::RecordRef record : left) submitted_[static_cast<int>(graph_->task(record).shape)].push(record);
   if (!left.empty()) gate_.announce();
   return false;

@@ -96,14 +96,19 @@ void Worker::run() {
 // Runs tasks in the order that the seed picks, until the turns are over.
 void Worker::take_turns(std::uint64_t run) {
   SeededOrder& order = executor_.order_;
-  // What became ready goes to the pool that the seed picks from.
+  // What became ready goes to the pool that the seed picks from; also what others made ready or took: a worker that came
+  // while a kernel was slow may have left again with tasks in its ring.
   const auto hand_over = [&] {
     if (executor_.deferred_.count() > 0) poll_deferred();
     if (next_ != graph::kNoRecord && order.made_ready(run, next_)) next_ = graph::kNoRecord;
-    for (WorkRing& ring : rings_) {
-      graph::RecordRef record;
-      while (order.in_turns() && ring.take(&record, 1, 1) > 0) {
-        if (!order.made_ready(run, record)) ring.push(record);
+    const int workers = executor_.worker_count_.load(std::memory_order_acquire);
+    for (int i = 0; i < workers; ++i) {
+      for (int shape = 0; shape < graph::kQueuedShapes; ++shape) {
+        WorkRing& ring = executor_.workers_[(index_ + i) % workers]->rings_[shape];
+        graph::RecordRef record;
+        while (order.in_turns() && ring.take(&record, 1, 1) > 0) {
+          if (!order.made_ready(run, record)) rings_[shape].push(record);
+        }
       }
     }
   };

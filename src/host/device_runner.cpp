@@ -28,6 +28,7 @@ using driver::DeviceFunction;
 using driver::Driver;
 
 constexpr std::string_view kSimSuffix = "sim";
+constexpr std::int64_t kFinalizeLimitNs = 10'000'000'000;  // of waiting for a run before its device is given up
 
 // The failure of a run, in the words that callers match.
 Status run_failure(const abi::RunResult& result) {
@@ -53,6 +54,7 @@ struct RunSlot {
   std::vector<ChipTensor> tensors;
   DeviceBlock image;
   driver::Event* event = nullptr;
+  Status ended;  // the failure that a wait was told; it is told once
   RunTrace trace{};
 };
 
@@ -101,7 +103,16 @@ class DeviceRunner::Impl {
         const std::lock_guard lock(mutex_);
         if (slot.state != RunSlot::State::kFree) id = slot.id;
       }
-      if (id != 0) static_cast<void>(finalize_run(id, nullptr));  // its failure belongs to whoever waits for it
+      if (id == 0) continue;
+      bool done = true;
+      static_cast<void>(wait_run(id, kFinalizeLimitNs, &done));
+      if (done) {
+        static_cast<void>(finalize_run(id, nullptr));  // its failure belongs to whoever waits for it
+      } else {
+        const std::lock_guard lock(mutex_);  // an orchestration that does not end: it keeps what it uses
+        if (state_ == State::kReady) become(State::kUnusable);
+        break;
+      }
     }
     const std::lock_guard lock(mutex_);
     if (state_ == State::kFinalized) return Status();
@@ -285,7 +296,12 @@ class DeviceRunner::Impl {
                                      : driver_.event_sync(driver_.self, event,
                                                           timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000);
     *done = code != driver::kNotComplete && code != driver::kSyncTimeout;
-    return *done ? check(code, "wait_run") : Status();
+    if (!*done) return Status();
+    const Status ended = check(code, "wait_run");
+    const std::lock_guard lock(mutex_);
+    RunSlot* run = find(id);
+    if (run != nullptr && !ended.ok()) run->ended = ended;
+    return ended;
   }
 
   Status finalize_run(RunId id, RunTiming* timing) {
@@ -304,12 +320,35 @@ class DeviceRunner::Impl {
     const std::lock_guard lock(mutex_);
     RunSlot* run = find(id);
     if (run == nullptr) return unknown(id);
+    if (!run->ended.ok()) outcome = run->ended;
     if (launched && outcome.ok()) outcome = collect(*run, timing);
+    run->ended = Status();
     run->state = RunSlot::State::kFree;
     run->id = 0;
     run->callable.reset();
     run->heap.reset();
     return outcome;
+  }
+
+  // True if no launched run is left that has not ended; waits up to the limit for that.
+  bool wait_idle(std::int64_t timeout_ns) {
+    for (RunSlot& slot : runs_) {
+      RunId id = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        if (slot.state == RunSlot::State::kLaunched) id = slot.id;
+      }
+      bool done = true;
+      if (id != 0) static_cast<void>(wait_run(id, timeout_ns, &done));  // kept for whoever finalizes the run
+      if (!done) return false;
+    }
+    return true;
+  }
+
+  static Status inherited_error() {
+    return fail(ErrorKind::kState,
+                "this worker belongs to the parent process: its threads do not exist after a fork. Make a new one in "
+                "the child");
   }
 
   // ---- facts ----------------------------------------------------------------------------------------------------------
@@ -509,28 +548,41 @@ DeviceRunner::~DeviceRunner() {
 }
 
 Status DeviceRunner::finalize() { return impl_->inherited() ? Status() : impl_->finalize(); }
-Status DeviceRunner::malloc(std::size_t bytes, std::uint64_t* address) { return impl_->malloc(bytes, address); }
-Status DeviceRunner::free(std::uint64_t address) { return impl_->free(address); }
+Status DeviceRunner::malloc(std::size_t bytes, std::uint64_t* address) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->malloc(bytes, address);
+}
+Status DeviceRunner::free(std::uint64_t address) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->free(address);
+}
 Status DeviceRunner::copy_to(std::uint64_t destination, const void* source, std::size_t bytes) {
-  return impl_->copy_to(destination, source, bytes);
+  return impl_->inherited() ? Impl::inherited_error() : impl_->copy_to(destination, source, bytes);
 }
 Status DeviceRunner::copy_from(void* destination, std::uint64_t source, std::size_t bytes) {
-  return impl_->copy_from(destination, source, bytes);
+  return impl_->inherited() ? Impl::inherited_error() : impl_->copy_from(destination, source, bytes);
 }
-std::size_t DeviceRunner::committed_memory() const { return impl_->committed_memory(); }
+std::size_t DeviceRunner::committed_memory() const { return impl_->inherited() ? 0 : impl_->committed_memory(); }
+bool DeviceRunner::wait_idle(std::int64_t timeout_ns) { return impl_->inherited() || impl_->wait_idle(timeout_ns); }
 Status DeviceRunner::register_callable(int slot, const void* blob, std::size_t bytes) {
-  return impl_->register_callable(slot, blob, bytes);
+  return impl_->inherited() ? Impl::inherited_error() : impl_->register_callable(slot, blob, bytes);
 }
-Status DeviceRunner::unregister_callable(int slot) { return impl_->unregister_callable(slot); }
+Status DeviceRunner::unregister_callable(int slot) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->unregister_callable(slot);
+}
 Status DeviceRunner::prepare_run(int slot, const ChipStorageTaskArgs& args, const abi::CallConfig& config, RunId* run) {
-  return impl_->prepare_run(slot, args, config, run);
+  return impl_->inherited() ? Impl::inherited_error() : impl_->prepare_run(slot, args, config, run);
 }
-Status DeviceRunner::launch_run(RunId run) { return impl_->launch_run(run); }
-Status DeviceRunner::poll_run(RunId run, bool* done) { return impl_->poll_run(run, done); }
+Status DeviceRunner::launch_run(RunId run) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->launch_run(run);
+}
+Status DeviceRunner::poll_run(RunId run, bool* done) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->poll_run(run, done);
+}
 Status DeviceRunner::wait_run(RunId run, std::int64_t timeout_ns, bool* done) {
-  return impl_->wait_run(run, timeout_ns, done);
+  return impl_->inherited() ? Impl::inherited_error() : impl_->wait_run(run, timeout_ns, done);
 }
-Status DeviceRunner::finalize_run(RunId run, RunTiming* timing) { return impl_->finalize_run(run, timing); }
+Status DeviceRunner::finalize_run(RunId run, RunTiming* timing) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->finalize_run(run, timing);
+}
 int DeviceRunner::device_id() const { return impl_->device_id(); }
 int DeviceRunner::cluster_count() const { return impl_->cluster_count(); }
 int DeviceRunner::thread_count() const { return impl_->thread_count(); }

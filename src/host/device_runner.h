@@ -7,6 +7,7 @@
 //           finalize_run, and only if the run succeeded.
 // Threads   Every method may be called from any thread; calls that change state are serialised inside. wait_run blocks
 //           without holding a lock, so other threads may register, copy or prepare meanwhile.
+// Fork      In a forked child an inherited runner answers kState to everything, and its destruction frees nothing.
 // Lifetime  Host memory named by a prepared run's arguments must stay valid until finalize_run. Destroying a runner
 //           finalizes it.
 #pragma once
@@ -48,7 +49,8 @@ class DeviceRunner {
   DeviceRunner(const DeviceRunner&) = delete;
   DeviceRunner& operator=(const DeviceRunner&) = delete;
 
-  // Waits for launched runs, frees everything, detaches. Idempotent; afterwards every other call answers kState.
+  // Waits up to 10 s for each launched run, frees everything, detaches. Idempotent; afterwards every other call answers
+  // kState. If a run does not end, its memory, code and threads stay as they are, for good.
   Status finalize();
 
   // Device memory. Addresses are opaque to the host; copies are checked against the allocation that holds them.
@@ -68,6 +70,10 @@ class DeviceRunner {
   Status poll_run(RunId run, bool* done);
   Status wait_run(RunId run, std::int64_t timeout_ns, bool* done);  // timeout < 0: no limit
   Status finalize_run(RunId run, RunTiming* timing);                // the run's failure is this call's Status
+
+  // Whether every launched run has ended, after waiting up to the limit. register_callable and unregister_callable queue
+  // behind those runs without a limit: whoever must stay interruptible asks this first.
+  bool wait_idle(std::int64_t timeout_ns);
 
   // Facts.
   int device_id() const;

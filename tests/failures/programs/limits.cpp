@@ -131,3 +131,14 @@ ENTRY(element_write_after_a_long_task) {  // scalar: milliseconds that the task 
   const uint32_t at[1] = {0};
   set_tensor_data<int32_t>(x, 1, at, 5);
 }
+ENTRY(fan_out) {  // after one task of w milliseconds v others become ready at once; each counts a row of big up
+  const PTO2TaskId first = act(x, kSleep, in.scalar(1)).task_id();
+  for (int64_t i = 0; i < number(in, 0); ++i) {
+    const ChipTensor part = row(big, static_cast<uint32_t>(i % 256));
+    CoreTaskArgs args;
+    args.add_no_dep(part);
+    ask(args, kCount, 1);
+    args.set_dependencies(&first, 1);
+    rt_submit_aiv_task(kAct, args);
+  }
+}
