@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "tile_kernels.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -57,6 +59,10 @@ typedef struct SimplerSimHooks {
   // A check of the tile library failed; `text` is one sentence, borrowed for the call. Must not return: it ends the
   // kernel, for example by an exception. If it does return, the process aborts.
   void (*check_failed)(const char* text);
+
+  // Loops for the instruction sets of this processor, or null: then the tile library uses its own. Valid as long as the
+  // process.
+  const SimplerTileKernels* kernels;
 } SimplerSimHooks;
 
 // Exported by kernels (weak, default visibility).

@@ -98,6 +98,8 @@ class KernelCompiler:
 
     #: Comma list of sanitizers for everything that the host's compiler builds; "" for none.
     _sanitizers: str = ""
+    #: Whether the tile instructions of kernels for a simulator check their operands.
+    _tile_checks: bool = True
 
     def __init__(self, platform: str = "a2a3", *, cache: CompileCache | None = None):
         self.arch, self.variant = parse_platform(platform)
@@ -204,6 +206,7 @@ class KernelCompiler:
             *(_GCC_KERNEL if compiler.is_gcc else []),
             f"-D{_CORES[core_type][0]}",
             f"-D{_ARCH_MACRO[self.arch]}=1",
+            f"-DSIMPLER_TILE_CHECKS={int(self._tile_checks)}",
             *sanitizers.compile_flags(self._sanitizers),
         ]
         includes = (*isa, *self.get_incore_include_dirs())

@@ -123,8 +123,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     level = _option(config, "--log-level") or DEFAULT_LOG_LEVEL
     logging.getLogger("simpler").setLevel(parse_level(level if isinstance(level, int) else str(level)))
+    platform, unchecked = _option(config, "--platform") or "", bool(_option(config, "--no-tile-checks", False))
+    checks = options.set_tile_checks(platform, unchecked) if unchecked or _compiler_loaded() else []
     if not _is_xdist_worker(config):
-        notes = options.ignored_options(lambda name: getattr(config.option, name, None))
+        notes = checks + options.ignored_options(lambda name: getattr(config.option, name, None))
         if parallel is not None:
             notes.append("--max-parallel has no effect under pytest: scenes run in this process; use pytest-xdist's -n")
         notes += _worker_settings(config)[1]
@@ -148,10 +150,15 @@ def _set_sanitizer(preset: str) -> None:
             f"--sanitizer {preset} needs {library} in this process; start pytest with: "
             f"{sanitizers.preload_command(tokens)} python -m pytest ..."
         )
-    if tokens or "simpler_setup.kernel_compiler" in sys.modules:
+    if tokens or _compiler_loaded():
         from .kernel_compiler import KernelCompiler
 
         KernelCompiler._sanitizers = tokens
+
+
+def _compiler_loaded() -> bool:
+    """Whether settings of an earlier session in this process may have to be undone."""
+    return "simpler_setup.kernel_compiler" in sys.modules
 
 
 def _check_pto_isa(config: pytest.Config) -> None:

@@ -212,6 +212,14 @@ def product(platform: str, repeats: int) -> Values:
     return {"matmul_gflops": tile, "blas_gflops": blas, "matmul_to_blas": tile / blas}
 
 
+def tile_library(platform: str, repeats: int) -> bool:
+    """Runs tile.py, which prints a table and adds its rows to the summary. In a process of its own: NumPy's BLAS is set
+    up there before NumPy is imported."""
+    command = [sys.executable, str(ROOT / "tests" / "bench" / "tile.py"), "-p", platform, "--repeats", str(repeats)]
+    sys.stdout.flush()
+    return subprocess.run(command, check=False).returncode == 0
+
+
 def build(platform: str, repeats: int) -> Values:
     """A wheel from the sources alone, with the build tools that are installed already."""
     with tempfile.TemporaryDirectory(prefix="simpler-bench-") as folder:
@@ -376,7 +384,10 @@ def main(arguments: list[str] | None = None) -> int:
     for note in notes:
         print(f"note: {note}")
     print(f"budgets missed: {', '.join(missed) or 'none'}")
-    print(f"written to {summary_file.relative_to(ROOT)}")
+    print("\nmeasuring: tile library", file=sys.stderr, flush=True)
+    if not tile_library(options.platform, options.repeats):
+        failures.append("tile library")
+    print(f"\nwritten to {summary_file.relative_to(ROOT)}")
     if failures:
         print(f"could not be measured: {', '.join(failures)}", file=sys.stderr)
     return 1 if failures else 0

@@ -126,8 +126,8 @@ TEST_F(TileElementwise, TakesColumnMajorAndMixedLayouts) {
                                                                                        random);
   check_binary<ColTile<float, 24, 16>, RowTile<float, 24, 16>, ColTile<float, 32, 16>>("mixed", OP3(TSUB), RefSub(),
                                                                                        random);
-  check_binary<NzTile<float, 32, 16>, NzTile<float, 32, 16>, NzTile<float, 32, 16>>("boxed", OP3(TSUB), RefSub(),
-                                                                                    random);
+  using Boxed = NzVectorTile<float, 32, 16>;
+  check_binary<Boxed, Boxed, Boxed>("boxed", OP3(TSUB), RefSub(), random);
 }
 TEST_F(TileElementwise, HandlesTheLargestTiles) {
   Random random(9);

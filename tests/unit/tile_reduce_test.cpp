@@ -130,7 +130,7 @@ TEST_F(TileReduce, ReducesIntegersInTheirType) {
 }
 TEST_F(TileReduce, ReducesOtherLayouts) {
   check_all<ColTile<float, 40, 12>, ColTile<float, 40, 1>, RowTile<float, 1, 16>>(7);
-  check_all<NzTile<float, 32, 24>, ColTile<float, 32, 1>, RowTile<float, 1, 24>>(8);
+  check_all<NzVectorTile<float, 32, 24>, ColTile<float, 32, 1>, RowTile<float, 1, 24>>(8);
 }
 TEST_F(TileReduce, ReducesTheLargestTile) {
   Random random(9);

@@ -133,10 +133,10 @@ TEST_F(TileTransfer, LoadsAndStoresWideIntegers) { check_layouts<RowTile<int64_t
 
 TEST_F(TileTransfer, LoadsScaleLayouts) {
   Random random(50);
-  using Left = Tile<TileType::ScaleLeft, uint8_t, 32, 8, BLayout::RowMajor, -1, -1, SLayout::RowMajor, 32>;
+  using Left = Tile<TileType::Mat, uint8_t, 32, 8, BLayout::RowMajor, -1, -1, SLayout::RowMajor, 32>;
   check_round_trip<Left, AnyStride, Layout::MX_A_ZZ>({{1, 2, 4, 16, 2}, {0, 128, 32, 2, 1}}, 256, 32, 8, random);
   check_round_trip<Left, AnyStride, Layout::MX_A_ZZ>({{1, 2, 4, 16, 2}, {0, 128, 32, 2, 1}}, 256, 19, 7, random);
-  using Right = Tile<TileType::ScaleRight, uint8_t, 8, 32, BLayout::ColMajor, -1, -1, SLayout::ColMajor, 32>;
+  using Right = Tile<TileType::Mat, uint8_t, 8, 32, BLayout::ColMajor, -1, -1, SLayout::ColMajor, 32>;
   check_round_trip<Right, AnyStride, Layout::MX_B_NN>({{1, 2, 4, 16, 2}, {0, 128, 32, 2, 1}}, 256, 8, 32, random);
   check_round_trip<Right, AnyStride, Layout::MX_B_NN>({{1, 2, 4, 16, 2}, {0, 128, 32, 2, 1}}, 256, 5, 21, random);
 }

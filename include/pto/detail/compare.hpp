@@ -93,12 +93,16 @@ PTO_INLINE RecordEvent select_views(const char* name, const Dst& dst, Mask& mask
 
 // mask bit = a(r, c) `mode` b(r, c), for a's valid region.
 template <class Mask, class A, class B> PTO_INLINE RecordEvent TCMP(Mask& mask, A& a, B& b, CmpMode mode) {
+  static_assert(tile_detail::kVectorTiles<Mask, A, B>,
+                "TCMP takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<typename A::DType, typename B::DType>::value, "both sources have one element type");
   const auto left = tile_detail::view(a, "TCMP");
   return tile_detail::compare_views("TCMP", mask, left, tile_detail::view(b, left.rows, left.cols, "TCMP"), mode);
 }
 // mask bit = a(r, c) `mode` scalar
 template <class Mask, class A> PTO_INLINE RecordEvent TCMPS(Mask& mask, A& a, typename A::DType scalar, CmpMode mode) {
+  static_assert(tile_detail::kVectorTiles<Mask, A>,
+                "TCMPS takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   return tile_detail::compare_views("TCMPS", mask, tile_detail::view(a, "TCMPS"), tile_detail::everywhere(scalar),
                                     mode);
 }
@@ -106,6 +110,8 @@ template <class Mask, class A> PTO_INLINE RecordEvent TCMPS(Mask& mask, A& a, ty
 // dst = mask bit ? a : b
 template <class Dst, class Mask, class A, class B, class... Scratch>
 PTO_INLINE RecordEvent TSEL(Dst& dst, Mask& mask, A& a, B& b, Scratch&...) {
+  static_assert(tile_detail::kVectorTiles<Dst, Mask, A, B>,
+                "TSEL takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<typename Dst::DType, typename A::DType>::value &&
                     std::is_same<typename Dst::DType, typename B::DType>::value,
                 "all operands have one element type");
@@ -116,6 +122,8 @@ PTO_INLINE RecordEvent TSEL(Dst& dst, Mask& mask, A& a, B& b, Scratch&...) {
 // dst = mask bit ? a : scalar
 template <class Dst, class Mask, class A, class Scratch>
 PTO_INLINE RecordEvent TSELS(Dst& dst, Mask& mask, A& a, Scratch&, typename A::DType scalar) {
+  static_assert(tile_detail::kVectorTiles<Dst, Mask, A>,
+                "TSELS takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<typename Dst::DType, typename A::DType>::value, "all operands have one element type");
   const auto to = tile_detail::view(dst, "TSELS");
   return tile_detail::select_views("TSELS", to, mask, tile_detail::view(a, to.rows, to.cols, "TSELS"),

@@ -130,6 +130,10 @@ template <class D, RoundMode kMode, bool kSaturate> struct Convert {
 template <RoundMode kMode, class DstView, class SrcView>
 PTO_INLINE RecordEvent convert(const DstView& dst, const SrcView& src, SaturationMode saturation) {
   using D = typename DstView::Element;
+  using S = typename SrcView::Element;
+  if constexpr (kMode == RoundMode::CAST_RINT && (kShortensOrWidens<D, S> || (kIsShortFloat<D> && kIsShortFloat<S>))) {
+    if (saturation != SaturationMode::ON) return apply(dst, Identity(), src);  // stores round so anyway
+  }
   if (saturation == SaturationMode::ON) return apply(dst, Convert<D, kMode, true>(), src);
   return apply(dst, Convert<D, kMode, false>(), src);
 }
@@ -139,6 +143,8 @@ PTO_INLINE RecordEvent convert(const DstView& dst, const SrcView& src, Saturatio
 // dst = src converted, for src's valid region.
 template <class Dst, class Src>
 PTO_INLINE RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation = SaturationMode::OFF) {
+  static_assert(tile_detail::kVectorTiles<Dst, Src>,
+                "TCVT takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   using namespace tile_detail;
   using D = typename Dst::DType;
   using S = typename Src::DType;

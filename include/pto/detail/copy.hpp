@@ -85,9 +85,42 @@ template <AtomicType kKind> struct PutAtomic {
   }
 };
 
+// ---- runs of 16-bit floats and floats ---------------------------------------------------------------------------
+template <class T> constexpr bool kIsShortFloat = kIsHalf<T> || kIsBfloat<T>;
+template <class D, class S> constexpr bool kShortensOrWidens =
+    (kIsShortFloat<D> && std::is_same<S, float>::value) || (std::is_same<D, float>::value && kIsShortFloat<S>);
+
+template <class D, class S> PTO_LOOP void convert_run_here(D* dst, const S* src, int64_t count) {
+  PTO_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) dst[i] = store<D>(load(src[i]));
+}
+// dst[i] = src[i] to nearest even, one of the two types being float.
+template <class D, class S> PTO_INLINE void convert_run(D* dst, const S* src, int64_t count) {
+  static_assert(kShortensOrWidens<D, S>, "between float and a 16-bit float");
+  const SimplerTileKernels* const table = sim_state.hooks.kernels;
+  if (table == nullptr) return convert_run_here(dst, src, count);
+  if constexpr (kIsHalf<D>)
+    table->to_half(reinterpret_cast<uint16_t*>(dst), src, count);
+  else if constexpr (kIsBfloat<D>)
+    table->to_bfloat(reinterpret_cast<uint16_t*>(dst), src, count);
+  else if constexpr (kIsHalf<S>)
+    table->from_half(dst, reinterpret_cast<const uint16_t*>(src), count);
+  else
+    table->from_bfloat(dst, reinterpret_cast<const uint16_t*>(src), count);
+}
+// True if `Put` on D and S is that conversion.
+template <class Put, class D, class S> constexpr bool kConverts =
+    std::is_same<Put, PutCast>::value && kShortensOrWidens<D, typename std::remove_const<S>::type>;
+
 // ---- loops ------------------------------------------------------------------------------------------------------
-template <class D, class S, class Put>
-PTO_LOOP void put_rows(D* dst, Offset dst_step, const S* src, Offset src_step, int64_t rows, int64_t cols, Put put) {
+template <class D, class S> __attribute__((noinline)) void convert_rows(D* dst, Offset dst_step, const S* src,
+                                                                        Offset src_step, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) convert_run(dst + r * dst_step, src + r * src_step, cols);
+}
+
+template <class D, class S, class Put> PTO_LOOP void put_rows_here(D* dst, Offset dst_step, const S* src,
+                                                                   Offset src_step, int64_t rows, int64_t cols,
+                                                                   Put put) {
   for (int64_t r = 0; r < rows; ++r, dst += dst_step, src += src_step) {
     if (Put::kBytes && cols >= 8) {  // for less a call costs more than the elements
       __builtin_memmove(dst, src, static_cast<size_t>(cols) * sizeof(D));
@@ -96,6 +129,14 @@ PTO_LOOP void put_rows(D* dst, Offset dst_step, const S* src, Offset src_step, i
       for (int64_t c = 0; c < cols; ++c) put(dst[c], src[c]);
     }
   }
+}
+
+template <class D, class S, class Put>
+PTO_INLINE void put_rows(D* dst, Offset dst_step, const S* src, Offset src_step, int64_t rows, int64_t cols, Put put) {
+  if constexpr (kConverts<Put, D, S>)
+    convert_rows(dst, dst_step, src, src_step, rows, cols);
+  else
+    put_rows_here(dst, dst_step, src, src_step, rows, cols, put);
 }
 
 // Rows of exactly kCols elements, which is what a box row is: one or two vector registers.
@@ -160,7 +201,9 @@ PTO_INLINE void put_runs(const DstView& dst, const SrcView& src, Put put) {
         const int m = run_left(dst.row, r, run_left(src.row, r, dst.rows - r));
         auto* const to = &dst.at(r, c);
         auto* const from = &src.at(r, c);
-        if (n == kChunk)
+        using To = typename DstView::Element;
+        using From = typename SrcView::Element;
+        if (n == kChunk && !kConverts<Put, To, From>)
           put_box_rows<kChunk == 0 ? 1 : kChunk>(to, dst.row.step(), from, src.row.step(), m, put);
         else
           put_rows(to, dst.row.step(), from, src.row.step(), m, n, put);
@@ -289,7 +332,21 @@ template <class T> constexpr T pad_value(PadValue pad) {
 }
 
 template <class GlobalT> PTO_INLINE void need_memory(const GlobalT& global, const char* instruction) {
-  if (global.data() == nullptr) fail("%s: the global tensor has a null address", instruction);
+  if (kChecks && global.data() == nullptr) fail("%s: the global tensor has a null address", instruction);
+}
+// A transfer of rows x cols stays inside the matrix picture of `global`, as its shape says.
+template <class TileT, class GlobalT>
+PTO_INLINE void need_extent(const GlobalT& global, int rows, int cols, const char* instruction) {
+  if (!kChecks || rows <= 0 || cols <= 0) return;
+  need_memory(global, instruction);
+  const Extents held = extents_of(global);
+  if (rows <= held.rows && cols <= held.cols) return;
+  fail(
+      "%s: %d x %d elements of a %s tile of %d x %d, but the global tensor has %lld rows of %lld (its shape is "
+      "%lld, %lld, %lld, %lld, %lld, layout %s)",
+      instruction, rows, cols, name_of(TileT::Loc), TileT::Rows, TileT::Cols, (long long)held.rows,
+      (long long)held.cols, (long long)global.GetShape(0), (long long)global.GetShape(1), (long long)global.GetShape(2),
+      (long long)global.GetShape(3), (long long)global.GetShape(4), name_of(GlobalT::layout));
 }
 
 // The scale of a quantising form: a float, or an integer whose low 32 bits are one.
@@ -302,8 +359,10 @@ template <class V> PTO_INLINE float scale_of(V value) {
 
 template <class GlobalT, class TileT, class Put>
 PTO_INLINE RecordEvent store_tile(GlobalT& dst, TileT& src, Put put, const char* instruction) {
+  static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Mat || TileT::Loc == TileType::Acc,
+                "TSTORE takes tiles in vector or matrix memory and accumulators (TileType::Vec, Mat, Acc)");
   const auto from = view(src, instruction);
-  if (from.rows > 0 && from.cols > 0) need_memory(dst, instruction);
+  need_extent<TileT>(dst, from.rows, from.cols, instruction);
   for_each_piece(dst, from.rows, from.cols, [&](const auto& piece, int r, int c) {
     transfer(piece, window(from, r, c, piece.rows, piece.cols), put);
   });
@@ -320,11 +379,14 @@ PTO_INLINE RecordEvent store_tile(GlobalT& dst, TileT& src, Put put, const char*
 template <class TileT, class GlobalT> PTO_INLINE RecordEvent TLOAD(TileT& dst, const GlobalT& src) {
   using D = typename TileT::DType;
   using S = typename GlobalT::RawDType;
+  static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Mat,
+                "TLOAD fills tiles in vector or matrix memory (TileType::Vec, TileType::Mat); TMOV and TEXTRACT bring "
+                "them on to the operands of a product");
   static_assert(sizeof(D) == sizeof(S), "TLOAD: tile and global memory have elements of one size");
   const auto to = tile_detail::view(dst, "TLOAD");
   if (to.rows < TileT::Rows || to.cols < TileT::Cols)
     tile_detail::fill_run(to.base, TileT::Numel, tile_detail::pad_value<tile_detail::Stored<D>>(TileT::PadVal));
-  if (to.rows > 0 && to.cols > 0) tile_detail::need_memory(src, "TLOAD");
+  tile_detail::need_extent<TileT>(src, to.rows, to.cols, "TLOAD");
   tile_detail::for_each_piece(src, to.rows, to.cols, [&](const auto& piece, int r, int c) {
     tile_detail::transfer(tile_detail::window(to, r, c, piece.rows, piece.cols), piece, tile_detail::PutSame());
   });
@@ -362,6 +424,17 @@ PTO_INLINE RecordEvent TSTORE(const GlobalT& dst, TileT& src, Scale scale) {
 // ---- between tiles ----------------------------------------------------------------------------------------------
 
 namespace tile_detail {
+// Ways between the memories of a core: into matrix memory from everywhere, to operands of products only from there,
+// out of accumulators to vector and matrix memory.
+template <class Dst, class Src> constexpr void check_way() {
+  constexpr TileType kTo = Dst::Loc, kFrom = Src::Loc;
+  static_assert(kFrom == TileType::Vec || kFrom == TileType::Mat || kFrom == TileType::Acc,
+                "tiles are moved out of vector memory, matrix memory and accumulators only (TileType::Vec, Mat, Acc)");
+  static_assert(kTo != TileType::Acc, "nothing is moved into an accumulator; only products write there");
+  static_assert(kTo == TileType::Vec || kTo == TileType::Mat || kFrom == TileType::Mat,
+                "operands, biases and scales of products come out of matrix memory (TileType::Mat)");
+}
+
 template <class D, class S, ReluPreMode kRelu> using PutBetween =
     typename std::conditional<kRelu == ReluPreMode::NormalRelu, PutRelu<PutCast>,
                               typename std::conditional<std::is_same<D, S>::value, PutSame, PutCast>::type>::type;
@@ -369,8 +442,9 @@ template <class D, class S, ReluPreMode kRelu> using PutBetween =
 // dst(r, c) = src(r + row, c + col) for the valid region of dst.
 template <class Dst, class Src, class Put>
 PTO_INLINE RecordEvent extract(Dst& dst, Src& src, int row, int col, Put put, const char* instruction) {
+  check_way<Dst, Src>();
   const auto to = view(dst, instruction);
-  if (row < 0 || col < 0 || row + to.rows > Src::Rows || col + to.cols > Src::Cols)
+  if (kChecks && (row < 0 || col < 0 || row + to.rows > Src::Rows || col + to.cols > Src::Cols))
     fail("%s: %d x %d elements from (%d, %d) reach beyond a tile of %d x %d", instruction, to.rows, to.cols, row, col,
          Src::Rows, Src::Cols);
   transfer(to, window(view(src, 0, 0, instruction), row, col, to.rows, to.cols), put);
@@ -415,8 +489,9 @@ PTO_INLINE RecordEvent TEXTRACT(Dst& dst, Src& src, int row = 0, int col = 0) {
 // dst(r + row, c + col) = src(r, c) for the valid region of src.
 template <class Dst, class Src, ReluPreMode kRelu = ReluPreMode::NoRelu>
 PTO_INLINE RecordEvent TINSERT(Dst& dst, Src& src, int row = 0, int col = 0) {
+  tile_detail::check_way<Dst, Src>();
   const auto from = tile_detail::view(src, "TINSERT");
-  if (row < 0 || col < 0 || row + from.rows > Dst::Rows || col + from.cols > Dst::Cols)
+  if (tile_detail::kChecks && (row < 0 || col < 0 || row + from.rows > Dst::Rows || col + from.cols > Dst::Cols))
     tile_detail::fail("TINSERT: %d x %d elements at (%d, %d) reach beyond a tile of %d x %d", from.rows, from.cols, row,
                       col, Dst::Rows, Dst::Cols);
   tile_detail::transfer(tile_detail::window(tile_detail::view(dst, 0, 0, "TINSERT"), row, col, from.rows, from.cols),

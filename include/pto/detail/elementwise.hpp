@@ -1,11 +1,13 @@
 // The element-wise engine: dst(r, c) = op(a(r, c), b(r, c), ...), operands of any layout, broadcast or not.
 //
 // What      apply(dst, op, sources...) visits dst's shape. A source with an axis of step 0 is broadcast along it. Where
-//           all operands are contiguous along one axis, or constant along it, the loop is one that vectorises.
+//           all operands are contiguous along one axis, or constant along it, the loop is one that vectorises. 16-bit
+//           floats go through blocks of floats: one loop per operation and two per type, not one for each pair.
 // Aliasing  dst may be any of the sources, element for element; values are read before the result is written.
 #pragma once
 
 #include "copy.hpp"
+#include "math.hpp"
 
 namespace pto {
 namespace tile_detail {
@@ -21,6 +23,7 @@ template <class T> struct RowValue {
   PTO_INLINE Compute<T> operator[](int64_t) const { return value; }
 };
 template <class T, bool kConstant> struct Source {
+  static constexpr bool kShortFloat = kIsShortFloat<T>;
   const T* base;
   Offset step;
   PTO_INLINE auto row(int64_t r) const {
@@ -37,8 +40,78 @@ template <class Op, class D, class... Rows> PTO_LOOP_PART void apply_row(Op op, 
 }
 
 template <class Op, class D, class... Sources>
-PTO_LOOP void apply_rows(Op op, D* dst, Offset dst_step, int64_t rows, int64_t cols, Sources... sources) {
+PTO_LOOP void apply_rows_here(Op op, D* dst, Offset dst_step, int64_t rows, int64_t cols, Sources... sources) {
   for (int64_t r = 0; r < rows; ++r) apply_row(op, dst + r * dst_step, cols, sources.row(r)...);
+}
+
+// ---- one row of any operation -----------------------------------------------------------------------------------
+template <class Op, class D, class... Rows> PTO_LOOP void apply_row_here(Op op, D* dst, int64_t cols, Rows... rows) {
+  apply_row(op, dst, cols, rows...);
+}
+
+// Operations that the simulator may bring along.
+template <class Op> constexpr bool kExponential = std::is_same<Op, Exp>::value || std::is_same<Op, ExpDif>::value;
+template <class Op> constexpr bool kInTable = kExponential<Op> || std::is_same<Op, Log>::value;
+
+// dst may be a source; the last step works in place.
+template <class Op, class... Rows>
+PTO_INLINE void apply_row_by_table(const SimplerTileKernels& table, float* dst, int64_t cols, Rows... rows) {
+  if constexpr (std::is_same<Op, ExpDif>::value)
+    apply_row_here(Sub(), dst, cols, rows...);
+  else if constexpr (!(std::is_same<Rows, RowElements<float>>::value && ...))
+    apply_row_here(Identity(), dst, cols, rows...);
+  else
+    return (kExponential<Op> ? table.exp : table.log)(dst, rows.first..., cols);
+  (kExponential<Op> ? table.exp : table.log)(dst, dst, cols);
+}
+
+template <class Op, class D, class... Rows> PTO_INLINE void apply_any_row(Op op, D* dst, int64_t cols, Rows... rows) {
+  if constexpr (kInTable<Op> && std::is_same<D, float>::value) {
+    if (sim_state.hooks.kernels != nullptr) return apply_row_by_table<Op>(*sim_state.hooks.kernels, dst, cols, rows...);
+  }
+  apply_row_here(op, dst, cols, rows...);
+}
+
+// ---- rows with 16-bit floats --------------------------------------------------------------------------------------
+constexpr int kFloatBlock = 512;  // 2 KiB per operand: they stay in the first-level cache together
+
+// Elements from `first` on as floats, in `block` if they are not floats already.
+template <class T> PTO_INLINE auto float_block(const RowElements<T>& row, int64_t first, int64_t count, float* block) {
+  if constexpr (kIsShortFloat<T>) {
+    convert_run(block, row.first + first, count);
+    return RowElements<float>{block};
+  } else {
+    return RowElements<T>{row.first + first};
+  }
+}
+template <class T> PTO_INLINE auto float_block(const RowValue<T>& row, int64_t, int64_t, float*) {
+  return RowValue<Compute<T>>{row.value};
+}
+
+template <class Op, class D, size_t... kIndex, class... Rows>
+PTO_INLINE void apply_row_in_floats(Op op, D* dst, int64_t cols, std::index_sequence<kIndex...>, const Rows&... rows) {
+  float blocks[sizeof...(Rows)][kFloatBlock], results[kIsShortFloat<D> ? kFloatBlock : 1];
+  for (int64_t c = 0; c < cols; c += kFloatBlock) {
+    const int64_t n = cols - c < kFloatBlock ? cols - c : kFloatBlock;
+    if constexpr (kIsShortFloat<D>) {
+      apply_any_row(op, results, n, float_block(rows, c, n, blocks[kIndex])...);
+      convert_run(dst + c, results, n);
+    } else {
+      apply_any_row(op, dst + c, n, float_block(rows, c, n, blocks[kIndex])...);
+    }
+  }
+}
+template <class Op, class D, class... Sources>
+__attribute__((noinline)) void apply_rows_in_floats(Op op, D* dst, Offset dst_step, int64_t rows, int64_t cols,
+                                                    Sources... sources) {
+  for (int64_t r = 0; r < rows; ++r)
+    apply_row_in_floats(op, dst + r * dst_step, cols, std::index_sequence_for<Sources...>(), sources.row(r)...);
+}
+
+template <class Op, class D, class... Sources>
+__attribute__((noinline)) void apply_rows_by_table(Op op, D* dst, Offset dst_step, int64_t rows, int64_t cols,
+                                                   Sources... sources) {
+  for (int64_t r = 0; r < rows; ++r) apply_any_row(op, dst + r * dst_step, cols, sources.row(r)...);
 }
 
 // ---- choice of the loop -----------------------------------------------------------------------------------------
@@ -52,6 +125,16 @@ PTO_INLINE Source<typename std::remove_const<typename V::Element>::type, V::Col:
 // Rows of n elements follow each other, or all have one value.
 template <class V> PTO_INLINE bool is_dense(const V& v, int n) {
   return V::Col::kZero ? v.row.step() == 0 : v.row.step() == n;
+}
+
+template <class Op, class D, class... Sources>
+PTO_INLINE void apply_rows(Op op, D* dst, Offset dst_step, int64_t rows, int64_t cols, Sources... sources) {
+  if constexpr (kIsShortFloat<D> || (Sources::kShortFloat || ...))
+    apply_rows_in_floats(op, dst, dst_step, rows, cols, sources...);
+  else if constexpr (kInTable<Op>)
+    apply_rows_by_table(op, dst, dst_step, rows, cols, sources...);
+  else
+    apply_rows_here(op, dst, dst_step, rows, cols, sources...);
 }
 
 template <class Op, class DstView, class... Views>

@@ -92,6 +92,8 @@ template <ScatterAtomicOp kOp, class G, class T> PTO_INLINE void scatter_one(G& 
 // dst(r, c) = the src element number idx(r, c), counted row by row over the whole src tile; 0 if there is none.
 template <class Dst, class Src, class Index, class... Scratch, tile_detail::IfTile<Index> = 0>
 PTO_INLINE RecordEvent TGATHER(Dst& dst, Src& src, Index& index, Scratch&...) {
+  static_assert(tile_detail::kVectorTiles<Dst, Src, Index>,
+                "TGATHER takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_integral<typename Index::DType>::value, "TGATHER: indices are integers");
   static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "dst and src have one element type");
   const auto to = tile_detail::view(dst, "TGATHER");
@@ -108,6 +110,8 @@ PTO_INLINE RecordEvent TGATHER(Dst& dst, Src& src, Index& index, Scratch&...) {
 }
 // The columns of src that the pattern names, row after row, as one list into dst.
 template <class Dst, class Src, MaskPattern kPattern> PTO_INLINE RecordEvent TGATHER(Dst& dst, Src& src) {
+  static_assert(tile_detail::kVectorTiles<Dst, Src>,
+                "TGATHER takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(sizeof(typename Dst::DType) == sizeof(typename Src::DType),
                 "TGATHER: both tiles have elements of one size");
   constexpr tile_detail::Pattern pattern = tile_detail::pattern_of(kPattern);
@@ -122,6 +126,8 @@ template <class Dst, class Src, MaskPattern kPattern> PTO_INLINE RecordEvent TGA
 }
 // The dst element number idx(r, c) = src(r, c), counted row by row over the whole dst tile; others stay.
 template <class Dst, class Src, class Index> PTO_INLINE RecordEvent TSCATTER(Dst& dst, Src& src, Index& index) {
+  static_assert(tile_detail::kVectorTiles<Dst, Src, Index>,
+                "TSCATTER takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_integral<typename Index::DType>::value, "TSCATTER: indices are integers");
   static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "dst and src have one element type");
   const auto from = tile_detail::view(src, "TSCATTER");

@@ -121,6 +121,32 @@ template <class T> struct IsGlobal : std::false_type {};
 template <class T, class S, class D, Layout L> struct IsGlobal<GlobalTensor<T, S, D, L>> : std::true_type {};
 template <class T> constexpr bool kIsGlobal = IsGlobal<typename std::remove_cv<T>::type>::value;
 
+constexpr const char* name_of(Layout layout) {
+  switch (layout) {
+    case Layout::ND: return "ND";
+    case Layout::DN: return "DN";
+    case Layout::NZ: return "NZ";
+    case Layout::MX_A_ZZ: return "MX_A_ZZ";
+    case Layout::MX_B_NN: return "MX_B_NN";
+    default: return "unknown";
+  }
+}
+
+// Rows and columns of the matrix picture of a global tensor; see for_each_piece.
+struct Extents {
+  int64_t rows, cols;
+};
+template <class GlobalT> PTO_INLINE Extents extents_of(const GlobalT& global) {
+  const auto n = [&](int d) { return global.GetShape(d); };
+  switch (GlobalT::layout) {
+    case Layout::DN: return {n(3), n(0) * n(1) * n(2) * n(4)};
+    case Layout::NZ: return {n(2) * n(3), n(0) * n(1) * n(4)};
+    case Layout::MX_A_ZZ: return {n(1) * n(3), n(2) * n(4)};
+    case Layout::MX_B_NN: return {n(2) * n(4), n(1) * n(3)};
+    default: return {n(0) * n(1) * n(2) * n(3), n(4)};
+  }
+}
+
 // A stride that the type fixes at 1 stays known to the compiler.
 template <int64_t kStride> using StrideAxis = typename std::conditional<kStride == 1, FixedAxis<1>, FreeAxis>::type;
 template <class AxisT> PTO_INLINE AxisT axis_of(Offset stride) {

@@ -3,7 +3,8 @@
 // What      float, half and bfloat16_t operands give float, int8 operands int32, all of it exact in the operands and
 //           accumulated in float. For int8 that is exact too: a block of kInner products stays below 2^24.
 // How       Blocks of the operands are brought into plain rows of floats (a float right operand already is one), and
-//           multiplied in register tiles of kRows x 16.
+//           multiplied in register tiles of kRows x 16. Where the simulator brings a product for this processor along,
+//           that one is called instead.
 #pragma once
 
 #include "elementwise.hpp"
@@ -97,7 +98,7 @@ PTO_INLINE FloatRows float_rows(const RightView& right, int k, int col, int inne
 
 // left is m x k, right is k x n, acc m x n. `start` is what the products are added to: null for zero, or acc itself.
 template <class AccView, class StartView, class LeftView, class RightView>
-PTO_LOOP void multiply(const AccView& acc, const StartView* start, const LeftView& left, const RightView& right) {
+PTO_LOOP void multiply_here(const AccView& acc, const StartView* start, const LeftView& left, const RightView& right) {
   const int m = acc.rows, n = acc.cols, inner = left.cols;
   alignas(64) float left_rows[kLeftRows * kInner];
   alignas(64) float right_rows[kInner * kRightCols];
@@ -131,6 +132,33 @@ PTO_LOOP void multiply(const AccView& acc, const StartView* start, const LeftVie
   }
 }
 
+template <class T> constexpr int32_t element_of() {
+  return kIsHalf<T>                        ? SIMPLER_TILE_HALF
+         : kIsBfloat<T>                    ? SIMPLER_TILE_BFLOAT
+         : std::is_same<T, int8_t>::value  ? SIMPLER_TILE_INT8
+         : std::is_same<T, int32_t>::value ? SIMPLER_TILE_INT32
+                                           : SIMPLER_TILE_FLOAT;
+}
+template <Offset kStep> SimplerTileAxis table_axis(const FixedAxis<kStep>&) { return {kStep, 0, 0, 0}; }
+template <int kLength, Offset kStep, Offset kBlock>
+SimplerTileAxis table_axis(const BoxAxis<kLength, kStep, kBlock>& axis) {
+  return {kStep, kBlock, kLength, axis.first};
+}
+template <class V> SimplerTileMatrix table_matrix(const V& v) {
+  return {v.base, table_axis(v.row), table_axis(v.col), element_of<typename V::Element>()};
+}
+
+template <class AccView, class StartView, class LeftView, class RightView>
+PTO_INLINE void multiply(const AccView& acc, const StartView* start, const LeftView& left, const RightView& right) {
+  if (sim_state.hooks.kernels == nullptr) return multiply_here(acc, start, left, right);
+  SimplerTileMatrix none = {};
+  const SimplerTileProduct product = {table_matrix(acc),  start != nullptr ? table_matrix(*start) : none,
+                                      table_matrix(left), table_matrix(right),
+                                      acc.rows,           acc.cols,
+                                      left.cols};
+  sim_state.hooks.kernels->multiply(&product);
+}
+
 template <class A, class L, class R> constexpr bool kProductTypes =
     std::is_same<L, R>::value &&
     (std::is_same<A, float>::value ? kIsHalf<L> || kIsBfloat<L> || std::is_same<L, float>::value
@@ -143,6 +171,12 @@ template <StartFrom kStart, class Acc, class In, class Left, class Right>
 PTO_INLINE RecordEvent multiply_tiles(Acc& acc, In& in, Left& left, Right& right, const char* name) {
   static_assert(Acc::Loc == TileType::Acc && Left::Loc == TileType::Left && Right::Loc == TileType::Right,
                 "a product takes a Left and a Right tile into an Acc tile");
+  static_assert(
+      kRowMajorBoxes<Left, Acc> && !Acc::isRowMajor,
+      "a product's left operand has row-major boxes, its accumulator columns of row-major boxes (use TileLeft "
+      "and TileAcc)");
+  static_assert(Right::isRowMajor && Right::SFractal == SLayout::ColMajor,
+                "a product's right operand has rows of column-major boxes (use TileRight)");
   static_assert(kProductTypes<typename Acc::DType, typename Left::DType, typename Right::DType>,
                 "products are of half, bfloat16_t or float into float, or of int8_t into int32_t");
   static_assert(Left::Rows == Acc::Rows && Left::Cols == Right::Rows && Right::Cols == Acc::Cols,

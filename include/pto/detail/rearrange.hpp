@@ -50,6 +50,8 @@ template <class Dst, class Src> PTO_INLINE RecordEvent TFILLPAD_EXPAND(Dst& dst,
 
 // dst(c, r) = src(r, c) for src's valid region.
 template <class Dst, class Src, class... Scratch> PTO_INLINE RecordEvent TTRANS(Dst& dst, Src& src, Scratch&...) {
+  static_assert(tile_detail::kVectorTiles<Dst, Src>,
+                "TTRANS takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(sizeof(typename Dst::DType) == sizeof(typename Src::DType),
                 "TTRANS: both tiles have elements of one size");
   const auto from = tile_detail::view(src, "TTRANS");
@@ -61,6 +63,8 @@ template <class Dst, class Src, class... Scratch> PTO_INLINE RecordEvent TTRANS(
 
 // The columns of a, then those of b.
 template <class Dst, class A, class B> PTO_INLINE RecordEvent TCONCAT(Dst& dst, A& a, B& b) {
+  static_assert(tile_detail::kVectorTiles<Dst, A, B>,
+                "TCONCAT takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<typename Dst::DType, typename A::DType>::value &&
                     std::is_same<typename Dst::DType, typename B::DType>::value,
                 "all operands have one element type");

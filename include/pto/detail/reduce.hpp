@@ -98,14 +98,18 @@ PTO_INLINE RecordEvent reduce_cols(const char* name, Op op, Dst& dst, Src& src) 
 
 // dst(r, 0) of row reductions, dst(0, c) of column reductions. What follows the source (a scratch tile, and for sums
 // how the chip adds) is not needed here.
-#define PTO_REDUCTION(NAME, OP)                                                 \
-  template <class Dst, class Src, class... Scratch>                             \
-  PTO_INLINE RecordEvent TROW##NAME(Dst& dst, Src& src, Scratch&&...) {         \
-    return tile_detail::reduce_rows("TROW" #NAME, tile_detail::OP(), dst, src); \
-  }                                                                             \
-  template <class Dst, class Src, class... Scratch>                             \
-  PTO_INLINE RecordEvent TCOL##NAME(Dst& dst, Src& src, Scratch&&...) {         \
-    return tile_detail::reduce_cols("TCOL" #NAME, tile_detail::OP(), dst, src); \
+#define PTO_REDUCTION(NAME, OP)                                                                            \
+  template <class Dst, class Src, class... Scratch>                                                        \
+  PTO_INLINE RecordEvent TROW##NAME(Dst& dst, Src& src, Scratch&&...) {                                    \
+    static_assert(tile_detail::kVectorTiles<Dst, Src>,                                                     \
+                  "TROW" #NAME " takes tiles in vector memory (TileType::Vec); TMOV brings others there"); \
+    return tile_detail::reduce_rows("TROW" #NAME, tile_detail::OP(), dst, src);                            \
+  }                                                                                                        \
+  template <class Dst, class Src, class... Scratch>                                                        \
+  PTO_INLINE RecordEvent TCOL##NAME(Dst& dst, Src& src, Scratch&&...) {                                    \
+    static_assert(tile_detail::kVectorTiles<Dst, Src>,                                                     \
+                  "TCOL" #NAME " takes tiles in vector memory (TileType::Vec); TMOV brings others there"); \
+    return tile_detail::reduce_cols("TCOL" #NAME, tile_detail::OP(), dst, src);                            \
   }
 PTO_REDUCTION(SUM, SumOf)
 PTO_REDUCTION(PROD, ProductOf)

@@ -28,11 +28,17 @@
 #define PTO_INDEPENDENT _Pragma("GCC ivdep")
 #define PTO_UNROLLED _Pragma("GCC unroll 16")
 #endif
+// 0: tile instructions take their operands as they are. Whoever compiles a kernel says so (--no-tile-checks).
+#if !defined(SIMPLER_TILE_CHECKS)
+#define SIMPLER_TILE_CHECKS 1
+#endif
 #define PTO_HIDDEN __attribute__((weak, visibility("hidden")))
 #define PTO_EXPORT __attribute__((used, weak, visibility("default")))
 
 namespace pto {
 namespace tile_detail {
+
+constexpr bool kChecks = SIMPLER_TILE_CHECKS != 0;
 
 // One copy per shared object: hidden, so that kernels loaded side by side do not see each other's.
 struct SimState {

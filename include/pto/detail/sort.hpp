@@ -78,6 +78,8 @@ PTO_INLINE RecordEvent merge_tiles(Dst& dst, MrgSortExecutedNumList& executed, L
 // In each row, each 32 columns: the scores of src with their indices, sorted, as pairs.
 template <class Dst, class Src, class Index, class... Scratch>
 PTO_INLINE RecordEvent TSORT32(Dst& dst, Src& src, Index& index, Scratch&...) {
+  static_assert(tile_detail::kVectorTiles<Dst, Src, Index>,
+                "TSORT32 takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   using T = typename Src::DType;
   constexpr int kPair = tile_detail::kPairElements<T>;
   tile_detail::need_scores<T>();

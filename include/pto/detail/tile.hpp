@@ -74,7 +74,7 @@ template <int kExtent, int kCapacity> struct Extent {
   static_assert(kExtent >= 0 && kExtent <= kCapacity, "the valid region lies inside the tile");
   static constexpr int get() { return kExtent; }
   static void set(int64_t value, const char* what) {
-    if (value != kExtent)
+    if (kChecks && value != kExtent)
       fail("tile: valid %s set to %lld, but the type fixes it at %d; declare it DYNAMIC", what, (long long)value,
            kExtent);
   }
@@ -83,7 +83,7 @@ template <int kCapacity> struct Extent<DYNAMIC, kCapacity> {
   int value = kCapacity;
   int get() const { return value; }
   void set(int64_t wanted, const char* what) {
-    if (wanted < 0 || wanted > kCapacity)
+    if (kChecks && (wanted < 0 || wanted > kCapacity))
       fail("tile: %lld valid %s, but the tile holds 0 to %d", (long long)wanted, what, kCapacity);
     value = static_cast<int>(wanted);
   }
@@ -166,7 +166,7 @@ struct Tile {
 
  private:
   Element* element(int64_t place) const {
-    if (data_ == nullptr || place < 0 || place >= Numel)
+    if (tile_detail::kChecks && (data_ == nullptr || place < 0 || place >= Numel))
       tile_detail::fail("tile: element %lld of a %s tile of %d x %d%s", (long long)place, tile_detail::name_of(Loc),
                         Rows, Cols, data_ == nullptr ? " that has no address; call TASSIGN first" : "");
     tile_detail::order_memory();
@@ -208,15 +208,20 @@ struct IsTile<Tile<L, T, R, C, B, VR, VC, S, F, P, M>> : std::true_type {};
 template <class T> constexpr bool kIsTile = IsTile<typename std::remove_cv<T>::type>::value;
 template <class T> using IfTile = typename std::enable_if<kIsTile<T>, int>::type;
 
+// What vector instructions work on, and the operands and results of the matrix unit.
+template <class... Tiles> constexpr bool kVectorTiles = ((Tiles::Loc == TileType::Vec) && ...);
+template <class... Tiles> constexpr bool kRowMajorBoxes =
+    ((Tiles::isBoxedLayout && Tiles::SFractal == SLayout::RowMajor) && ...);
+
 template <class TileT> using TileView =
     View<Stored<typename TileT::DType>, typename Storage<TileT>::Row, typename Storage<TileT>::Col>;
 
 // The first rows x cols elements of a tile as an operand of `instruction`.
 template <class TileT> PTO_INLINE TileView<TileT> view(TileT& tile, int rows, int cols, const char* instruction) {
-  if (tile.data() == nullptr)
+  if (kChecks && tile.data() == nullptr)
     fail("%s: a %s tile of %d x %d has no address; call TASSIGN before using it", instruction, name_of(TileT::Loc),
          TileT::Rows, TileT::Cols);
-  if (rows > TileT::Rows || cols > TileT::Cols)
+  if (kChecks && (rows > TileT::Rows || cols > TileT::Cols))
     fail("%s: %d x %d elements needed of a %s tile of %d x %d", instruction, rows, cols, name_of(TileT::Loc),
          TileT::Rows, TileT::Cols);
   return {reinterpret_cast<Stored<typename TileT::DType>*>(tile.data()), rows, cols, {}, {}};
@@ -232,7 +237,7 @@ template <class TileT> inline typename TileT::DType* place_tile(uint64_t address
   const Memory memory = core_memory(memory_of(TileT::Loc));
   const uint64_t begin = reinterpret_cast<uintptr_t>(memory.base);
   const uint64_t offset = address >= begin && address < begin + memory.bytes ? address - begin : address;
-  if (offset > memory.bytes || kBytes > memory.bytes - offset)
+  if (kChecks && (offset > memory.bytes || kBytes > memory.bytes - offset))
     fail("TASSIGN: a %s tile of %d x %d elements of %d bytes at 0x%llx needs %llu bytes; its memory ends at 0x%llx",
          name_of(TileT::Loc), TileT::Rows, TileT::Cols, int(sizeof(typename TileT::DType)), (unsigned long long)offset,
          (unsigned long long)kBytes, (unsigned long long)memory.bytes);

@@ -13,22 +13,26 @@ template <class Dst, class... Src> constexpr bool kOneType =
     (std::is_same<typename Dst::DType, typename Src::DType>::value && ...);
 }  // namespace tile_detail
 
-#define PTO_CHECK_ROW(...)                                                                 \
-  static_assert(tile_detail::kOneType<__VA_ARGS__>, "all operands have one element type"); \
-  static_assert(tile_detail::kScratch<Scratch...>, "at most one scratch tile follows the operands");
+#define PTO_CHECK_TILES(NAME, ...)                                                                \
+  static_assert(tile_detail::kVectorTiles<__VA_ARGS__>,                                           \
+                #NAME " takes tiles in vector memory (TileType::Vec); TMOV brings others there"); \
+  static_assert(tile_detail::kOneType<__VA_ARGS__>, #NAME ": all operands have one element type");
+#define PTO_CHECK_ROW(NAME, ...)     \
+  PTO_CHECK_TILES(NAME, __VA_ARGS__) \
+  static_assert(tile_detail::kScratch<Scratch...>, #NAME ": at most one scratch tile follows the operands");
 
 // dst = op(a, b)
 #define PTO_TILE_TILE(NAME, OP)                                           \
   template <class Dst, class A, class B, class... Scratch>                \
   PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, Scratch&...) {        \
-    PTO_CHECK_ROW(Dst, A, B)                                              \
+    PTO_CHECK_ROW(NAME, Dst, A, B)                                        \
     return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a, b); \
   }
 // dst = op(a, scalar); the scalar has the tile's element type
 #define PTO_TILE_SCALAR(NAME, OP)                                                                   \
   template <class Dst, class A, class... Scratch>                                                   \
   PTO_INLINE RecordEvent NAME(Dst& dst, A& a, typename A::DType scalar, Scratch&...) {              \
-    PTO_CHECK_ROW(Dst, A)                                                                           \
+    PTO_CHECK_ROW(NAME, Dst, A)                                                                     \
     const auto to = tile_detail::view(dst, #NAME);                                                  \
     return tile_detail::apply(to, tile_detail::OP(), tile_detail::view(a, to.rows, to.cols, #NAME), \
                               tile_detail::everywhere(scalar));                                     \
@@ -37,12 +41,12 @@ template <class Dst, class... Src> constexpr bool kOneType =
 #define PTO_BROADCAST(NAME, OP, APPLY)                              \
   template <class Dst, class A, class B, class... Scratch>          \
   PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, Scratch&...) {  \
-    PTO_CHECK_ROW(Dst, A, B)                                        \
+    PTO_CHECK_ROW(NAME, Dst, A, B)                                  \
     return tile_detail::APPLY(#NAME, tile_detail::OP(), dst, a, b); \
   }
 #define PTO_UNARY(NAME, OP)                                                                                  \
   template <class Dst, class A, class... Scratch> PTO_INLINE RecordEvent NAME(Dst& dst, A& a, Scratch&...) { \
-    PTO_CHECK_ROW(Dst, A)                                                                                    \
+    PTO_CHECK_ROW(NAME, Dst, A)                                                                              \
     return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a);                                       \
   }
 // The four forms of an arithmetic operation.
@@ -93,7 +97,7 @@ PTO_UNARY(TRELU, Relu)
 
 // dst = scalar / a
 template <class Dst, class A> PTO_INLINE RecordEvent TDIVS(Dst& dst, typename A::DType scalar, A& a) {
-  static_assert(tile_detail::kOneType<Dst, A>, "all operands have one element type");
+  PTO_CHECK_TILES(TDIVS, Dst, A)
   const auto to = tile_detail::view(dst, "TDIVS");
   return tile_detail::apply(to, tile_detail::Div(), tile_detail::everywhere(scalar),
                             tile_detail::view(a, to.rows, to.cols, "TDIVS"));
@@ -101,6 +105,8 @@ template <class Dst, class A> PTO_INLINE RecordEvent TDIVS(Dst& dst, typename A:
 
 // dst = scalar
 template <class Dst> PTO_INLINE RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar) {
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
+                "TEXPANDS fills tiles in vector or matrix memory (TileType::Vec, TileType::Mat)");
   tile_detail::fill(tile_detail::view(dst, "TEXPANDS"),
                     tile_detail::bit_cast<tile_detail::Stored<typename Dst::DType>>(scalar));
   tile_detail::order_memory();
@@ -108,19 +114,21 @@ template <class Dst> PTO_INLINE RecordEvent TEXPANDS(Dst& dst, typename Dst::DTy
 }
 // dst(r, c) = src(r, 0)
 template <class Dst, class Src> PTO_INLINE RecordEvent TROWEXPAND(Dst& dst, Src& src) {
-  static_assert(tile_detail::kOneType<Dst, Src>, "all operands have one element type");
+  PTO_CHECK_TILES(TROWEXPAND, Dst, Src)
   const auto to = tile_detail::view(dst, "TROWEXPAND");
   return tile_detail::apply(to, tile_detail::Identity(), tile_detail::column_of(src, to.rows, "TROWEXPAND"));
 }
 // dst(r, c) = src(0, c)
 template <class Dst, class Src> PTO_INLINE RecordEvent TCOLEXPAND(Dst& dst, Src& src) {
-  static_assert(tile_detail::kOneType<Dst, Src>, "all operands have one element type");
+  PTO_CHECK_TILES(TCOLEXPAND, Dst, Src)
   const auto to = tile_detail::view(dst, "TCOLEXPAND");
   return tile_detail::apply(to, tile_detail::Identity(), tile_detail::row_of(src, to.cols, "TCOLEXPAND"));
 }
 
 // The first row counts up from `start`, or down.
 template <class Dst, class T, int kDescending = 0> PTO_INLINE RecordEvent TCI(Dst& dst, T start) {
+  static_assert(tile_detail::kVectorTiles<Dst>,
+                "TCI takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<T, typename Dst::DType>::value, "TCI: the start has the tile's element type");
   using Stored = tile_detail::Stored<T>;
   const auto to = tile_detail::view(dst, "TCI");
@@ -135,5 +143,7 @@ template <class Dst, class T, int kDescending = 0> PTO_INLINE RecordEvent TCI(Ds
   tile_detail::order_memory();
   return {};
 }
+
+#undef PTO_CHECK_TILES
 
 }  // namespace pto

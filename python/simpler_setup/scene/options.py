@@ -83,6 +83,8 @@ OPTIONS = (
     _row("--enable-swimlane-overhead", action="store_true", default=False, help="report scheduling overhead too"),
     _row("--max-parallel", default="auto", metavar="N", help="child processes at once, or 'auto'"),
     _row("--sanitizer", default="none", metavar="NAME", help="asan, ubsan, tsan, or a list such as address,undefined"),
+    _row("--no-tile-checks", action="store_true", default=False,
+         help="kernels for a simulator do not check the operands of their tile instructions"),
     _row("--sim-clusters", type=whole_number(1), metavar="N", help="clusters that a simulated chip has"),
     _row("--sim-threads", type=whole_number(1), metavar="N", help="threads that a simulator uses"),
     _row("-c", "--pto-isa-commit", metavar="COMMIT", help="ignored: the tile library is bundled"),
@@ -99,6 +101,16 @@ def ignored_options(lookup: Callable[[str], Any]) -> list[str]:
     """Warnings for options that are accepted for older command lines only. `lookup` takes an attribute name."""
     rows = [option for option in OPTIONS if option.settings.get("help", "").startswith("ignored")]
     return [f"--{dest(r).replace('_', '-')} is {r.settings['help']}" for r in rows if lookup(dest(r)) is not None]
+
+
+def set_tile_checks(platform: str, off: bool) -> list[str]:
+    """Puts `--no-tile-checks` into effect for this process; returns warnings."""
+    from ..kernel_compiler import KernelCompiler
+
+    KernelCompiler._tile_checks = not off
+    if off and platform and not platform.endswith("sim"):
+        return [f"--no-tile-checks has no effect on {platform}: it is not a simulator"]
+    return []
 
 
 def worker_settings(platform: str, clusters: int | None, threads: int | None) -> tuple[dict[str, int], list[str]]:

@@ -87,6 +87,7 @@ class _Session:
         self.worker_settings, notes = options.worker_settings(
             self.platform or "", chosen.sim_clusters, chosen.sim_threads
         )
+        notes += options.set_tile_checks(self.platform or "", chosen.no_tile_checks)
         for text in notes:
             print(f"WARNING: {text}", file=sys.stderr)
 
@@ -197,7 +198,8 @@ class _Session:
         for name in ("enable_chip_swimlane", "dump_args", "enable_pmu", "sim_clusters", "sim_threads"):
             if getattr(chosen, name):
                 words += [f"--{name.replace('_', '-')}", str(getattr(chosen, name))]
-        for name in ("skip_golden", "enable_dep_gen", "enable_scope_stats", "enable_swimlane_overhead", "exitfirst"):
+        flags = ("skip_golden", "no_tile_checks", "enable_dep_gen", "enable_scope_stats", "enable_swimlane_overhead")
+        for name in (*flags, "exitfirst"):
             if getattr(chosen, name):
                 words.append(f"--{name.replace('_', '-')}")
         return words

@@ -5,11 +5,16 @@
 #include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <stdexcept>
+#include <string>
 
+#include "base/log.h"
 #include "executor/executor.h"
 #include "sim_hooks.h"
+#include "tile/available_kernels.h"
 
 namespace simpler::driver {
 namespace {
@@ -42,20 +47,40 @@ void unpark(const volatile std::uint32_t* word) { syscall(SYS_futex, word, FUTEX
 // Unwinds the kernel; the worker turns it into the run's failure.
 void check_failed(const char* text) { throw std::runtime_error(text); }
 
-const SimplerSimHooks kHooks = {SIMPLER_SIM_HOOKS_VERSION,
-                                sizeof(SimplerSimHooks),
-                                tile_memory,
-                                sub_block_id,
-                                pipe_state,
-                                park,
-                                unpark,
-                                check_failed};
+// The loops that SIMPLER_SIM_TILE names: portable ones (null), those of one instruction set, or the best there are.
+const SimplerTileKernels* chosen_kernels() {
+  const SimplerTileKernels* const* const available = tile::available_kernels();
+  const char* text = std::getenv("SIMPLER_SIM_TILE");
+  if (text == nullptr || *text == '\0' || std::strcmp(text, "auto") == 0) return *available;
+  if (std::strcmp(text, "portable") == 0) return nullptr;
+  std::string names = "auto, portable";
+  for (const SimplerTileKernels* const* table = available; *table != nullptr; ++table) {
+    if (std::strcmp(text, (*table)->target) == 0) return *table;
+    names += std::string(", ") + (*table)->target;
+  }
+  log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_TILE=%s is ignored: this processor and build have %s", text,
+            names.c_str());
+  return *available;
+}
+
+const SimplerSimHooks& hooks() {
+  static const SimplerSimHooks table = {SIMPLER_SIM_HOOKS_VERSION,
+                                        sizeof(SimplerSimHooks),
+                                        tile_memory,
+                                        sub_block_id,
+                                        pipe_state,
+                                        park,
+                                        unpark,
+                                        check_failed,
+                                        chosen_kernels()};
+  return table;
+}
 
 }  // namespace
 
 void register_kernel_hooks(const CodeImage& image) {
   if (void* symbol = image.symbol("simpler_sim_register_hooks")) {
-    reinterpret_cast<SimplerSimRegisterHooks>(symbol)(&kHooks);
+    reinterpret_cast<SimplerSimRegisterHooks>(symbol)(&hooks());
   }
   // The vendor's tile library asks for these two in its own way.
   if (void* symbol = image.symbol("pto_sim_register_hooks")) {

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -20,6 +22,8 @@
 #include <vector>
 
 #include <pto/pto-inst.hpp>
+
+#include "tile/available_kernels.h"
 
 namespace tile_test {
 
@@ -66,6 +70,16 @@ struct Core {
 };
 inline thread_local Core* Core::current = nullptr;
 
+// The kernels that SIMPLER_SIM_TILE names, as in the simulator; without it none, so that the portable loops are tested.
+// CTest runs the tests of the tile library once for each (tests/CMakeLists.txt).
+inline const SimplerTileKernels* kernels_of_environment() {
+  const char* name = std::getenv("SIMPLER_SIM_TILE");
+  if (name == nullptr) return nullptr;
+  for (auto table = simpler::tile::available_kernels(); *table != nullptr; ++table)
+    if (std::strcmp((*table)->target, name) == 0) return *table;
+  return nullptr;
+}
+
 // Runs on one core; failed checks throw CheckFailed.
 class TileTest : public ::testing::Test {
  protected:
@@ -84,8 +98,13 @@ class TileTest : public ::testing::Test {
     hooks.park = [](const volatile uint32_t*, uint32_t) { std::this_thread::yield(); };
     hooks.unpark = [](const volatile uint32_t*) {};
     hooks.check_failed = [](const char* text) { throw CheckFailed(text); };
+    hooks.kernels = kernels_of_environment();
     simpler_sim_register_hooks(&hooks);
     Core::current = &core_;
+  }
+  void SetUp() override {
+    const char* name = std::getenv("SIMPLER_SIM_TILE");
+    if (name != nullptr && kernels_of_environment() == nullptr) GTEST_SKIP() << "this processor has no " << name;
   }
   ~TileTest() override {
     SimplerSimHooks none = {};
@@ -238,6 +257,8 @@ template <class T, int R, int C> using ZzTile =
     Tile<TileType::Mat, T, R, C, BLayout::RowMajor, DYNAMIC, DYNAMIC, SLayout::RowMajor>;
 template <class T, int R, int C> using NnTile =
     Tile<TileType::Mat, T, R, C, BLayout::ColMajor, DYNAMIC, DYNAMIC, SLayout::ColMajor>;
+template <class T, int R, int C> using NzVectorTile =
+    Tile<TileType::Vec, T, R, C, BLayout::ColMajor, DYNAMIC, DYNAMIC, SLayout::RowMajor>;
 template <class T, int R, int C> using AccTile =
     Tile<TileType::Acc, T, R, C, BLayout::ColMajor, DYNAMIC, DYNAMIC, SLayout::RowMajor, 1024>;
 

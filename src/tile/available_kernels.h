@@ -1,0 +1,14 @@
+// The tables of tile kernels that this processor can run (include/kernel/tile_kernels.h).
+#pragma once
+#include "tile_kernels.h"
+
+namespace simpler::tile {
+
+// Best first, ended by null: "avx512", "avx2" or "neon", as far as they were compiled and the processor has them. Empty
+// on a processor with neither; then the loops of the tile library's headers do everything. Never freed.
+const SimplerTileKernels* const* available_kernels();
+
+// The best table, or null.
+inline const SimplerTileKernels* best_kernels() { return *available_kernels(); }
+
+}  // namespace simpler::tile
