@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 #include "arg_direction.h"
 #include "tensor.h"
@@ -40,7 +41,9 @@ template <typename T, typename S, std::size_t MaxT, std::size_t MaxS> struct Tas
 
  private:
   static int32_t checked(int32_t i, int32_t count) {
-    if (i < 0 || i >= count) throw std::out_of_range("argument index out of range");
+    if (i < 0 || i >= count)
+      throw std::out_of_range("argument " + std::to_string(i) + " was asked for, and the call passed " +
+                              std::to_string(count));
     return i;
   }
 };

@@ -167,10 +167,14 @@ class DeviceRunner::Impl {
 
   Status copy_to(std::uint64_t destination, const void* source, std::size_t bytes) {
     if (Status status = locked_ready(); !status.ok()) return status;
+    if (source == nullptr && bytes > 0)
+      return fail(ErrorKind::kValue, format("copy_to of %zu bytes: the host address is null", bytes));
     return copy_status(driver_.copy_to_device(driver_.self, destination, source, bytes));
   }
   Status copy_from(void* destination, std::uint64_t source, std::size_t bytes) {
     if (Status status = locked_ready(); !status.ok()) return status;
+    if (destination == nullptr && bytes > 0)
+      return fail(ErrorKind::kValue, format("copy_from of %zu bytes: the host address is null", bytes));
     return copy_status(driver_.copy_from_device(driver_.self, destination, source, bytes));
   }
   std::size_t committed_memory() const {
@@ -249,6 +253,7 @@ class DeviceRunner::Impl {
       return fail(ErrorKind::kState, format("%d runs are in flight: finalize one first", kPipelineDepth));
     RunSlot& run = *free_slot;
     run.callable = registry_.at(callable_slot);
+    note_tensor_count(*run.callable, args.tensor_count());
     if (Status status = run.staging.upload(driver_, args, run.callable->header(), &run.tensors); !status.ok())
       return status;
     const abi::RuntimeEnv rings = resolve_rings(config.runtime_env);
@@ -414,6 +419,18 @@ class DeviceRunner::Impl {
         !status.ok())
       return status;
     return check(driver_.stream_sync(driver_.self, stream_, -1), what);
+  }
+
+  // Once per callable: optional tensors are legal, a forgotten one should be found quickly.
+  static void note_tensor_count(Callable& callable, int given) {
+    const abi::ChipCallable& header = callable.header();
+    const int named = static_cast<int>(std::count_if(
+        header.signature, header.signature + header.sig_count,
+        [](std::int32_t direction) { return direction != static_cast<std::int32_t>(abi::Direction::kScalar); }));
+    if (named == 0 || named == given || callable.count_noted) return;
+    callable.count_noted = true;
+    log::host(log::Level::kWarn, "prepare_run", "the signature of %s names %d tensors, and the run passes %d",
+              header.func_name, named, given);
   }
 
   // Writes the run's image to the device.

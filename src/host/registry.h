@@ -35,7 +35,8 @@ struct KernelCode {
 struct Callable {
   std::string bytes;  // the block, for comparison
   std::uint64_t hash = 0;
-  DeviceBlock upload;  // the same on the device
+  bool count_noted = false;  // that a run passed another number of tensors than the signature names
+  DeviceBlock upload;        // the same on the device
   DeviceBlock kernel_table;
   std::vector<std::shared_ptr<KernelCode>> kernels;
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from failures_kit import bench
 from simpler import errors
+from simpler.task_interface import ChipStorageTaskArgs
 
 ENDLESS = """
 import sys
@@ -18,8 +19,9 @@ one = kit.Bench()
 try:
     one.run("endless", source="endless.cpp")
 except KeyboardInterrupt:
-    print("run interrupted", flush=True)
+    pass
 try:
+    print("run interrupted", flush=True)
     one.worker.register(kit.program("good"))
 except KeyboardInterrupt:
     print("register interrupted", flush=True)
@@ -56,3 +58,21 @@ def test_ctrl_c_ends_every_wait_for_an_endless_orchestration_and_the_process_can
         assert child.stdout.readline() == "register interrupted\n"
         child.stderr.read()
         assert child.wait() == 0
+
+
+def test_a_copy_with_a_null_host_address_is_refused():
+    with bench() as one:
+        buffer = one.worker.malloc(64)
+        for copy in (lambda: one.worker.copy_to(int(buffer), 0, 64), lambda: one.worker.copy_from(0, int(buffer), 64)):
+            with pytest.raises(ValueError, match="64 bytes: the host address is null"):
+                copy()
+
+
+def test_a_missing_entry_tensor_is_named_with_the_count(capfd):
+    with bench() as one:
+        one.run("good")
+        args = ChipStorageTaskArgs()
+        args.add_tensor(one.x)
+        with pytest.raises(errors.RunError, match="argument 1 was asked for, and the call passed 1"):
+            one.worker.run(next(iter(one.handles.values())), args)
+        assert "the signature of good names 2 tensors, and the run passes 1" in capfd.readouterr().err
