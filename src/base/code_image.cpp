@@ -30,10 +30,21 @@ const char* damage_of(const char* bytes, std::size_t count) {
   return nullptr;
 }
 
+std::string path_of(int file) { return "/proc/self/fd/" + std::to_string(file); }
+
 }  // namespace
 
 CodeImage::~CodeImage() {
-  if (handle_ != nullptr) dlclose(handle_);
+  if (handle_ != nullptr) {
+    dlclose(handle_);
+    // The loader knows objects by the path that they were loaded from, and keeps some for good (unique symbols, destructors
+    // of thread-local objects). Then the file must keep its number, or the next image of that number would be this one.
+    const std::string path = path_of(file_);
+    if (void* kept = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD); kept != nullptr) {
+      dlclose(kept);
+      return;
+    }
+  }
   if (file_ >= 0) close(file_);
 }
 
@@ -58,7 +69,7 @@ Status CodeImage::load(const void* bytes, std::size_t count, const std::string& 
     at += written;
     left -= static_cast<std::size_t>(written);
   }
-  const std::string path = "/proc/self/fd/" + std::to_string(fresh.file_);
+  const std::string path = path_of(fresh.file_);
   fresh.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (fresh.handle_ == nullptr) {
     const char* why = dlerror();

@@ -4,7 +4,8 @@
 //           own, so two images of the same bytes share neither globals nor addresses. The file keeps a readable name for
 //           debuggers, profilers and sanitizers. Symbols stay local to the image.
 // Trust     A file that was cut off, or is no shared object, is refused. What its bytes say is trusted beyond that.
-// Lifetime  Unloaded by the destructor: nothing may run in it any more. Movable.
+// Lifetime  Unloaded by the destructor: nothing may run in it any more. Movable. An object that the loader keeps for good
+//           keeps its file too.
 // Threads   Construction and destruction from any thread (the loader has its own lock); symbol() too.
 #pragma once
 #include <cstddef>

@@ -54,6 +54,16 @@ TEST(Region, ViewsOfDifferentLayoutsAreComparedByTheirByteRange) {
   EXPECT_EQ(overlap(m.slice(0, 0, 8, 2), m.slice(0, 1, 8, 2)), Overlap::kNone) << "even and odd rows: boxes of 4 x 16";
 }
 
+TEST(Region, AStrideThatDoesNotDivideWhatLiesAroundItMakesNoBox) {
+  const ChipTensor odd = matrix(5, 8);  // five rows are no whole number of pairs
+  EXPECT_FALSE(Region::of(odd.slice(0, 0, 4, 2)).exact);
+  EXPECT_EQ(overlap(odd.slice(0, 0, 4, 2), odd.slice(0, 1, 5, 2)), Overlap::kSome);
+  const std::uint32_t shape[] = {2, 3, 4};
+  const ChipTensor cube = make_tensor_external(memory, shape, 3, DataType::INT32);
+  EXPECT_FALSE(Region::of(cube.slice(1, 0, 1, 2)).exact);
+  EXPECT_EQ(overlap(cube.slice(1, 0, 1, 2), cube.slice(1, 1, 2, 2)), Overlap::kSome);
+}
+
 TEST(Region, ViewsOfDifferentTypesAreComparedInBytes) {
   const ChipTensor words = matrix(4, 4, DataType::INT64), bytes = matrix(4, 16, DataType::INT8);
   EXPECT_EQ(overlap(tile(words, 2, 0, 1, 4), tile(bytes, 0, 0, 4, 16)), Overlap::kNone) << "bytes 64..96 and 0..64";
