@@ -22,9 +22,8 @@ int answer(const CodeImage& image) { return reinterpret_cast<int (*)()>(image.sy
 // A static of an inline function is a unique symbol: the loader keeps such an object, and knows it by its path.
 TEST(CodeImage, ThatCannotBeUnloadedIsNotTakenForTheNextOne) {
   const auto source = [](int value) {
-    return "inline int& kept() { static int value = " + std::to_string(value) +
-           "; return value; }\n"
-           "extern \"C\" int answer() { return kept() * 0 + " +
+    return "inline volatile int& kept() { static volatile int value; return value; }\n"
+           "extern \"C\" int answer() { kept() = 1; return " +
            std::to_string(value) + "; }\n";
   };
   const std::string first = test::compiled(source(1)), second = test::compiled(source(2));
