@@ -45,6 +45,48 @@ TEST(WakeList, IsDoneFromCompletionOnAndForAllOlderGenerations) {
   EXPECT_FALSE(list.done(2));
 }
 
+// Each pair of orders alone: `go` tells the other side that it may start, but is relaxed and orders nothing, so only the
+// list stands between two accesses to plain memory, and TSAN reports whichever order is too weak.
+TEST(WakeListRace, ALinkerThatIsAnsweredDoneMayReadTheOutput) {
+  for (const bool ask : {false, true}) {
+    WakeList list;
+    Edge edge{0, 10};
+    std::uint32_t output = 0;
+    std::atomic<bool> go{false};
+    list.reopen(1);
+    std::thread worker([&] {
+      output = 7;
+      list.complete(nullptr, 1, kNobody);  // [C]
+      go.store(true, std::memory_order_relaxed);
+    });
+    while (!go.load(std::memory_order_relaxed)) std::this_thread::yield();
+    if (ask) {
+      EXPECT_TRUE(list.done(1));  // [A]
+    } else {
+      EXPECT_EQ(list.link(&edge, 0, 1), Link::kProducerDone);  // [A]
+    }
+    EXPECT_EQ(output, 7u);
+    worker.join();
+  }
+}
+
+TEST(WakeListRace, TheCompletingThreadMayReadWhatTheLinkerWrote) {
+  WakeList list;
+  Edge edge{0, 0};
+  std::uint32_t woken = 0;
+  std::atomic<bool> go{false};
+  list.reopen(1);
+  std::thread worker([&] {
+    while (!go.load(std::memory_order_relaxed)) std::this_thread::yield();
+    list.complete(&edge, 1, [&](std::uint32_t consumer) { woken = consumer; });  // [C]
+  });
+  edge.consumer = 10;
+  EXPECT_EQ(list.link(&edge, 0, 1), Link::kWaiting);  // [B]
+  go.store(true, std::memory_order_relaxed);
+  worker.join();
+  EXPECT_EQ(woken, 10u);
+}
+
 // Linked in time, found closed, found the successor: all three in one race. `output` and `edges` are plain memory, so
 // TSAN reports a weakened [A], [B] or [C]. [D] rests on the header's argument: TSAN lets a release outlive a store.
 TEST(WakeListRace, EachLinkIsEitherWokenOrAnsweredDone) {

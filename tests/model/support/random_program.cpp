@@ -42,6 +42,10 @@ std::vector<ViewStep> random_views(Random& random, View view) {
         step.step = random.number(1, 3);
         step.start = random.number(0, view.shape[dim] - 1);
         step.end = random.chance(97) ? random.number(step.start + 1, view.shape[dim]) : step.start;  // seldom: empty
+        if (random.chance(30)) {  // one of `step` interleaved views that make up the whole
+          step.start = random.number(0, std::min(step.step, view.shape[dim]) - 1);
+          step.end = view.shape[dim];
+        }
         break;
       case ViewStep::kPermute:
         step.shape.resize(view.shape.size());
