@@ -30,7 +30,6 @@ GRAPHS = (
     "blocks",
     "two_inputs",
     "two_results",
-    "gated",
 )
 _CELLS = (4096, 16)
 _TASKS_IN_SCOPE = 1000  # a scope holds at most window - 2 tasks; the default window is 16384
@@ -64,7 +63,7 @@ class Graphs:
     def __init__(self, platform: str, **worker_options: Any):
         compiler = KernelCompiler(platform)
         program = ChipCallable.build(
-            signature=[D.INOUT, D.INOUT, D.INOUT, D.SCALAR, D.SCALAR, D.SCALAR],
+            signature=[D.INOUT, D.INOUT, D.INOUT, D.SCALAR, D.SCALAR, D.SCALAR, D.SCALAR],
             func_name="bench_graph",
             config_name="bench_config",
             binary=compiler.compile_orchestration(RUNTIME, KERNELS / "graphs.cpp"),
@@ -84,15 +83,16 @@ class Graphs:
     def __exit__(self, *exc_info: object) -> None:
         self._worker.close()
 
-    def run(self, graph: str, count: int = 1, window: int = 0) -> Sample:
-        """Run a graph once. `window` replaces the default size of the task windows."""
+    def run(self, graph: str, count: int = 1, window: int = 0, gated: bool = False) -> Sample:
+        """Run a graph once. `window` replaces the default size of the task windows. Where `gated`, nothing runs until
+        all is submitted; that takes a worker of one cluster, and a window that holds all tasks."""
         cells = np.zeros((1, _CELLS[1]) if graph == "one" else _CELLS, dtype=np.float32)  # small: copying takes time
         times = np.zeros(4, dtype=np.int64)
         gate = np.zeros(1, dtype=np.int32)
         args = TaskArgs()
         for array in (cells, times, gate):
             args.add_tensor(self._worker.make_tensor_arg(array), TensorArgType.INOUT)
-        for value in (GRAPHS.index(graph), count, _TASKS_IN_SCOPE):
+        for value in (GRAPHS.index(graph), count, _TASKS_IN_SCOPE, int(gated)):
             args.add_scalar(value)
         config = CallConfig()
         if window:
