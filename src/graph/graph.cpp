@@ -98,6 +98,7 @@ void Graph::next_epoch() {
   dependencies_.clear();
   covered_.clear();
   retained_dependencies_ = write_count_ = 0;
+  map_.tidy();
   if (++epoch_ != 0) return;
   for (std::uint32_t s = 0; s < slot_count_; ++s)
     books()[s].mark_epoch = 0;  // marks of 2^32 submissions ago would look fresh
@@ -109,7 +110,7 @@ void Graph::add_creator(const ChipTensor& tensor, DepFlags flags) {
   if (owner.raw >> 32 < kRings && live(owner)) add_dependency(owner, flags);
 }
 
-// Fills dependencies_, covered_, regions_ and the counts that go with them. Returns why it refuses, or nullptr.
+// Fills dependencies_, covered_, accesses_ and the counts that go with them. Returns why it refuses, or nullptr.
 const char* Graph::collect_dependencies(const CoreTaskArgs& args) {
   next_epoch();
   for (std::uint32_t i = 0; i < args.explicit_dep_count(); ++i) {
@@ -131,12 +132,12 @@ const char* Graph::collect_dependencies(const CoreTaskArgs& args) {
     add_creator(tensor, DEP_WAIT | DEP_RETAIN);
     if (!is_tracked(args, i)) continue;
     if (!writes(tag) && !map_.knows(tensor.buffer.addr)) continue;
-    regions_[i] = Region::of(tensor);
+    map_.begin_access(tensor, accesses_[i]);
     if (writes(tag)) ++write_count_;
     if (tag == TensorArgType::OUTPUT_EXISTING) continue;  // write-only: no earlier writer but the creator matters
-    map_.find(regions_[i], [&](PTO2TaskId producer, std::uint32_t entry, Overlap overlap) {
+    map_.find(accesses_[i], [&](PTO2TaskId producer, std::uint32_t writer, Overlap overlap) {
       add_dependency(producer, DEP_WAIT);
-      if (overlap == Overlap::kCovered && tag == TensorArgType::INOUT) covered_.push_back(entry);
+      if (overlap == Overlap::kCovered && tag == TensorArgType::INOUT) covered_.push_back(writer);
     });
   }
   return nullptr;
@@ -228,7 +229,7 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
     book.heap_end = offset + heap_bytes;
   }
   book.retained = 1;
-  book.first_entry = TensorMap::kNone;
+  book.first_writer = TensorMap::kNone;
 
   Task& task = *records_.at(record);
   task.id = id;
@@ -239,10 +240,10 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
   submitted->outputs = write_record(task, spec, args, output);
 
   // Register its writes, now that all its reads have been looked up.
-  for (std::uint32_t entry : covered_) map_.remove(entry);
+  for (std::uint32_t writer : covered_) map_.remove(writer);
   if (write_count_ > 0) {
     for (int i = 0; i < args.tensor_count(); ++i) {
-      if (writes(args.tag(i)) && is_tracked(args, i)) map_.insert(regions_[i], id, &book.first_entry);
+      if (writes(args.tag(i)) && is_tracked(args, i)) map_.insert(accesses_[i], id, &book.first_writer);
     }
   }
 
@@ -337,7 +338,7 @@ void Graph::retire(int r) {
   if (task.wired) ring.edges_charged -= task.edge_count;
   ring.spill_charged -= spill_of(task.edge_count);
   if (book.owns_heap) ring.heap.release(book.heap_end);
-  if (book.first_entry != TensorMap::kNone) map_.drop(book.first_entry);
+  if (book.first_writer != TensorMap::kNone) map_.drop(book.first_writer);
   records_.release(r, record);
   ++ring.head;
 }
@@ -389,8 +390,9 @@ void Graph::find_accessors(const ChipTensor& tensor, bool readers, std::vector<P
   next_epoch();
   add_creator(tensor, DEP_WAIT);
   if (!tensor.manual_dep) {
-    map_.find(Region::of(tensor),
-              [&](PTO2TaskId producer, std::uint32_t, Overlap) { add_dependency(producer, DEP_WAIT); });
+    TensorMap::Access access;
+    map_.begin_access(tensor, access);
+    map_.find(access, [&](PTO2TaskId producer, std::uint32_t, Overlap) { add_dependency(producer, DEP_WAIT); });
   }
   tasks->clear();
   for (const Dependency& dependency : dependencies_) tasks->push_back(dependency.id);

@@ -182,7 +182,7 @@ class Graph {
   std::uint32_t write_count_ = 0;
   std::vector<Dependency> dependencies_;
   std::vector<std::uint32_t> covered_;
-  Region regions_[CORE_MAX_TENSOR_ARGS];  // of tracked accesses, filled as needed
+  TensorMap::Access accesses_[CORE_MAX_TENSOR_ARGS];  // of tracked tensors
 };
 
 }  // namespace simpler::graph

@@ -96,7 +96,7 @@ static_assert(sizeof(Slot) == 16,
 struct SlotBook {
   std::uint64_t heap_end;       // offset past the task's outputs in its ring's heap; meaningful if heap_bytes != 0
   std::uint32_t retained;       // reports that Slot::released must reach
-  std::uint32_t first_entry;    // the task's regions in the TensorMap, or TensorMap::kNone
+  std::uint32_t first_writer;   // the task's writes in the TensorMap, or TensorMap::kNone
   std::uint32_t mark_epoch;     // submission that found this producer last ...
   std::uint32_t mark_position;  // ... and where it stands among that submission's dependencies
   bool owns_heap;

@@ -46,20 +46,24 @@ Box TensorMap::Group::query(const Region& region) const {
 }
 
 void TensorMap::clear() {
-  std::fill(buckets_.begin(), buckets_.end(), kNone);
+  // Few runs fill many buckets: it is cheaper to empty those that were used.
+  for (const Place& place : places_.items) place_buckets_[place.hash % kPlaceBuckets] = kNone;
+  for (const Buffer& buffer : buffers_.items) buffer_buckets_[bucket_of(buffer.address)] = kNone;
   for (Group& group : groups_.items) group.tree.release_all(nodes_);
   buffers_.clear();
   groups_.clear();
-  entries_.clear();
-  live_ = 0;
+  places_.clear();
+  writers_.clear();
+  in_the_way_.clear();
+  live_ = idle_ = 0;
 }
 
 std::uint32_t TensorMap::buffer_for(std::uint64_t address) {
   std::uint32_t buffer = lookup(address);
   if (buffer != kNone) return buffer;
   buffer = buffers_.take();
-  std::uint32_t& bucket = buckets_[bucket_of(address)];
-  buffers_[buffer] = Buffer{address, bucket, kNone, 0, INT32_MAX};
+  std::uint32_t& bucket = buffer_buckets_[bucket_of(address)];
+  buffers_[buffer] = Buffer{address, 0, bucket, kNone, 0, 0, INT32_MAX};
   bucket = buffer;
   return buffer;
 }
@@ -76,61 +80,124 @@ std::uint32_t TensorMap::group_for(std::uint32_t buffer, const Region& region) {
   fresh.layout = region.layout;
   if (fresh.by_bytes) fresh.layout.ndims = 1;
   fresh.element_bytes = static_cast<std::uint32_t>(get_element_size(region.layout.dtype));
-  fresh.buffer = buffer;
   fresh.next = buffers_[buffer].first_group;
   buffers_[buffer].first_group = group;
   return group;
 }
 
-void TensorMap::insert(const Region& region, PTO2TaskId producer, std::uint32_t* first_entry) {
-  if (region.empty()) return;
-  const std::uint32_t buffer = buffer_for(region.buffer);
-  const std::uint32_t group = group_for(buffer, region);
-  const std::uint32_t index = entries_.take();
-  entries_[index] = Entry{region, producer, group, BoxTree::kNone, *first_entry, false};
-  *first_entry = index;
-  ++buffers_[buffer].count;
-  buffers_[buffer].oldest_version = std::min(buffers_[buffer].oldest_version, region.version);
+std::uint32_t TensorMap::add_place(Access& access) {
+  const ChipTensor& tensor = *access.tensor;
+  const std::uint32_t buffer = buffer_for(tensor.buffer.addr), group = group_for(buffer, access.region);
+  const std::uint32_t index = places_.take();
+  Place& place = places_[index];
+  place.memory = tensor.buffer;
+  place.start_offset = tensor.start_offset;
+  for (std::uint32_t d = 0; d < tensor.ndims; ++d) place.shapes[d] = tensor.shapes[d];
+  place.region = access.region;
+  place.hash = access.hash;
+  place.alone_since = 0;
+  place.newest = kNone;
+  place.buffer = buffer;
+  place.group = group;
+  std::uint32_t& bucket = place_buckets_[access.hash % kPlaceBuckets];
+  place.next = bucket;
+  bucket = index;
+  ++idle_;
+  Buffer& b = buffers_[buffer];
+  ++b.places;
+  ++b.changes;
+  b.oldest_version = std::min(b.oldest_version, access.region.version);
   Group& g = groups_[group];
-  g.tree.insert(nodes_, g.layout.ndims, g.box_of(region), index,
-                [this](std::uint32_t value, std::uint32_t leaf) { entries_[value].leaf = leaf; });
+  g.tree.insert(nodes_, g.layout.ndims, g.box_of(access.region), index,
+                [this](std::uint32_t value, std::uint32_t leaf) { places_[value].leaf = leaf; });
+  return index;
+}
+
+// An idle place. With its last place, the buffer goes as well.
+void TensorMap::remove_place(std::uint32_t index) {
+  Place& place = places_[index];
+  Group& group = groups_[place.group];
+  group.tree.erase(nodes_, group.layout.ndims, place.leaf, index);
+  std::uint32_t* link = &place_buckets_[place.hash % kPlaceBuckets];
+  while (*link != index) link = &places_[*link].next;
+  *link = place.next;
+  --idle_;
+  Buffer& buffer = buffers_[place.buffer];
+  if (--buffer.places == 0) {
+    for (std::uint32_t g = buffer.first_group; g != kNone;) {
+      const std::uint32_t next = groups_[g].next;
+      groups_.give(g);
+      g = next;
+    }
+    std::uint32_t* bucket = &buffer_buckets_[bucket_of(buffer.address)];
+    while (*bucket != place.buffer) bucket = &buffers_[*bucket].next;
+    *bucket = buffer.next;
+    buffers_.give(place.buffer);
+  }
+  place.buffer = kNone;
+  places_.give(index);
+}
+
+void TensorMap::insert(Access& access, PTO2TaskId producer, std::uint32_t* first_writer) {
+  if (access.place == kNone) access.place = lookup(*access.tensor, access.hash);  // another access may have added it
+  if (access.place == kNone) {
+    describe(access);
+    if (access.region.empty()) return;
+    access.place = add_place(access);
+  }
+  Place& place = places_[access.place];
+  const std::uint32_t index = writers_.take();
+  writers_[index] = Writer{producer, access.place, place.newest, kNone, *first_writer, false};
+  *first_writer = index;
+  if (place.newest == kNone) {
+    --idle_;
+  } else {
+    writers_[place.newest].newer = index;
+  }
+  place.newest = index;
+  ++buffers_[place.buffer].writers;
   ++live_;
 }
 
-// Takes the entry out of its tree. Its buffer stays even if empty: a covering write is about to use it again.
+// Takes the writer out of its place, which stays: a covering write is about to use it again.
 void TensorMap::erase(std::uint32_t index) {
-  Entry& entry = entries_[index];
-  Group& group = groups_[entry.group];
-  group.tree.erase(nodes_, group.layout.ndims, entry.leaf, index);
-  --buffers_[group.buffer].count;
-  entry.erased = true;
+  Writer& writer = writers_[index];
+  Place& place = places_[writer.place];
+  if (writer.older != kNone) writers_[writer.older].newer = writer.newer;
+  if (writer.newer != kNone) {
+    writers_[writer.newer].older = writer.older;
+  } else {
+    place.newest = writer.older;
+    if (place.newest == kNone) ++idle_;
+  }
+  --buffers_[place.buffer].writers;
+  writer.erased = true;
   --live_;
 }
 
-void TensorMap::drop(std::uint32_t first_entry) {
-  for (std::uint32_t index = first_entry; index != kNone;) {
-    const std::uint32_t next = entries_[index].next_of_task;
-    if (!entries_[index].erased) {
+void TensorMap::drop(std::uint32_t first_writer) {
+  for (std::uint32_t index = first_writer; index != kNone;) {
+    const std::uint32_t next = writers_[index].next_of_task;
+    if (!writers_[index].erased) {
+      const std::uint32_t place = writers_[index].place;
       erase(index);
-      drop_if_empty(groups_[entries_[index].group].buffer);
+      // A buffer with one place is mostly a task's own memory, which does not come back.
+      const Buffer& buffer = buffers_[places_[place].buffer];
+      if (buffer.writers == 0 && buffer.places == 1) remove_place(place);
     }
-    entries_.give(index);
+    writers_.give(index);
     index = next;
   }
 }
 
-void TensorMap::drop_if_empty(std::uint32_t buffer) {
-  if (buffers_[buffer].count > 0) return;
-  for (std::uint32_t group = buffers_[buffer].first_group; group != kNone;) {
-    const std::uint32_t next = groups_[group].next;
-    groups_[group].tree.release_all(nodes_);
-    groups_.give(group);
-    group = next;
-  }
-  std::uint32_t* link = &buckets_[bucket_of(buffers_[buffer].address)];
-  while (*link != buffer) link = &buffers_[*link].next;
-  *link = buffers_[buffer].next;
-  buffers_.give(buffer);
+void TensorMap::let_go() {
+  const auto remove_if_idle = [this](std::uint32_t index) {
+    if (places_[index].buffer != kNone && places_[index].newest == kNone) remove_place(index);
+  };
+  for (const std::uint32_t index : in_the_way_) remove_if_idle(index);
+  in_the_way_.clear();
+  if (idle_ <= kIdlePlaces || idle_ <= 2 * (places() - idle_)) return;
+  for (std::uint32_t index = 0; index < places_.items.size(); ++index) remove_if_idle(index);
 }
 
 }  // namespace simpler::graph

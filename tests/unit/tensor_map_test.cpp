@@ -20,9 +20,20 @@ ChipTensor vector_of(char* memory, std::uint32_t elements) {
   return make_tensor_external(memory, &elements, 1, DataType::INT32);
 }
 
-std::vector<std::uint32_t> producers(const TensorMap& map, const ChipTensor& tensor) {
+TensorMap::Access access_to(TensorMap& map, const ChipTensor& tensor) {
+  TensorMap::Access access;
+  map.begin_access(tensor, access);
+  return access;
+}
+void insert(TensorMap& map, const ChipTensor& tensor, std::uint32_t task, std::uint32_t* first_writer) {
+  TensorMap::Access access = access_to(map, tensor);
+  map.insert(access, id_of(task), first_writer);
+}
+
+std::vector<std::uint32_t> producers(TensorMap& map, const ChipTensor& tensor) {
   std::vector<std::uint32_t> found;
-  map.find(Region::of(tensor), [&](PTO2TaskId producer, std::uint32_t, Overlap) { found.push_back(producer.local()); });
+  TensorMap::Access access = access_to(map, tensor);
+  map.find(access, [&](PTO2TaskId producer, std::uint32_t, Overlap) { found.push_back(producer.local()); });
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -30,7 +41,7 @@ std::vector<std::uint32_t> producers(const TensorMap& map, const ChipTensor& ten
 TEST(TensorMap, KeepsBuffersApart) {
   TensorMap map;
   std::uint32_t entries = TensorMap::kNone;
-  map.insert(Region::of(vector_of(buffers[0], 8)), id_of(1), &entries);
+  insert(map, vector_of(buffers[0], 8), 1, &entries);
   EXPECT_EQ(producers(map, vector_of(buffers[0], 8)), std::vector<std::uint32_t>{1});
   EXPECT_TRUE(producers(map, vector_of(buffers[1], 8)).empty());
   EXPECT_TRUE(producers(map, vector_of(buffers[0] + 4, 8)).empty()) << "buffers are told apart by their base";
@@ -39,9 +50,8 @@ TEST(TensorMap, KeepsBuffersApart) {
 TEST(TensorMap, DropsAllEntriesOfATaskAtOnce) {
   TensorMap map;
   std::uint32_t first = TensorMap::kNone, second = TensorMap::kNone;
-  for (char* buffer : {buffers[0], buffers[1], buffers[2]})
-    map.insert(Region::of(vector_of(buffer, 8)), id_of(1), &first);
-  map.insert(Region::of(vector_of(buffers[0], 8)), id_of(2), &second);
+  for (char* buffer : {buffers[0], buffers[1], buffers[2]}) insert(map, vector_of(buffer, 8), 1, &first);
+  insert(map, vector_of(buffers[0], 8), 2, &second);
   EXPECT_EQ(map.live(), 4u);
   map.drop(first);
   EXPECT_EQ(map.live(), 1u);
@@ -53,13 +63,14 @@ TEST(TensorMap, RemovesOneEntryOnceAndLetsItsTaskGoLater) {
   TensorMap map;
   std::uint32_t entries = TensorMap::kNone, found = TensorMap::kNone;
   const ChipTensor tensor = vector_of(buffers[0], 8);
-  map.insert(Region::of(tensor), id_of(1), &entries);
-  map.find(Region::of(tensor), [&](PTO2TaskId, std::uint32_t entry, Overlap overlap) {
+  insert(map, tensor, 1, &entries);
+  TensorMap::Access access = access_to(map, tensor);
+  map.find(access, [&](PTO2TaskId, std::uint32_t entry, Overlap overlap) {
     EXPECT_EQ(overlap, Overlap::kCovered);
     found = entry;
   });
   std::uint32_t later = TensorMap::kNone;
-  map.insert(Region::of(tensor), id_of(2), &later);
+  insert(map, tensor, 2, &later);
   map.remove(found);
   map.remove(found);
   EXPECT_EQ(map.live(), 1u);
@@ -74,10 +85,10 @@ TEST(TensorMap, RegistersNoEmptyRegionAndFindsNothingForOne) {
   TensorMap map;
   std::uint32_t entries = TensorMap::kNone;
   const ChipTensor tensor = vector_of(buffers[0], 8);
-  map.insert(Region::of(tensor.slice(0, 4, 4)), id_of(1), &entries);
+  insert(map, tensor.slice(0, 4, 4), 1, &entries);
   EXPECT_EQ(entries, TensorMap::kNone);
   EXPECT_EQ(map.live(), 0u);
-  map.insert(Region::of(tensor), id_of(2), &entries);
+  insert(map, tensor, 2, &entries);
   EXPECT_TRUE(producers(map, tensor.slice(0, 4, 4)).empty());
 }
 
@@ -87,7 +98,7 @@ TEST(TensorMap, HasRoomForAsManyEntriesAsItPromises) {
   const ChipTensor tensor = vector_of(buffers[0], 1024);
   for (std::uint32_t i = 0; i < TensorMap::kCapacity; ++i) {
     ASSERT_TRUE(map.room_for(1));
-    map.insert(Region::of(tensor.slice(0, i % 1024, i % 1024 + 1)), id_of(i), &entries);
+    insert(map, tensor.slice(0, i % 1024, i % 1024 + 1), i, &entries);
   }
   EXPECT_FALSE(map.room_for(1));
   EXPECT_TRUE(map.room_for(0));
@@ -100,7 +111,7 @@ TEST(TensorMap, ForgetsEverythingWhenCleared) {
   for (int round = 0; round < 3; ++round) {
     std::uint32_t entries = TensorMap::kNone;
     for (std::uint32_t i = 0; i < 200; ++i) {
-      map.insert(Region::of(vector_of(buffers[i % 6], 2000).slice(0, i, i + 1)), id_of(i), &entries);
+      insert(map, vector_of(buffers[i % 6], 2000).slice(0, i, i + 1), i, &entries);
     }
     EXPECT_EQ(map.live(), 200u);
     map.clear();
@@ -115,11 +126,41 @@ TEST(TensorMap, ServesThousandsOfBuffersAtOnce) {
   const auto tensor = [](std::uint32_t i) {
     return vector_of(reinterpret_cast<char*>(std::uintptr_t{4096} * (i + 1)), 4);
   };
-  for (std::uint32_t i = 0; i < entries.size(); ++i) map.insert(Region::of(tensor(i)), id_of(i), &entries[i]);
+  for (std::uint32_t i = 0; i < entries.size(); ++i) insert(map, tensor(i), i, &entries[i]);
   for (std::uint32_t i = 0; i < entries.size(); i += 2) map.drop(entries[i]);
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     ASSERT_EQ(producers(map, tensor(i)).size(), i % 2) << i;
   }
+}
+
+// Places that had a writer once would otherwise pile up, and be met by every search.
+TEST(TensorMap, KeepsIdlePlacesButNotInTheWayOfSearches) {
+  TensorMap map;
+  const ChipTensor whole = vector_of(buffers[0], 1000);
+  std::vector<std::uint32_t> writers(1000, TensorMap::kNone);
+  for (std::uint32_t i = 0; i < writers.size(); ++i) insert(map, whole.slice(0, i, i + 1), i, &writers[i]);
+  for (std::uint32_t i = 1; i < writers.size(); ++i) map.drop(writers[i]);
+  EXPECT_EQ(producers(map, whole.slice(0, 0, 1)), std::vector<std::uint32_t>{0});
+  map.tidy();
+  EXPECT_EQ(map.places(), 1000u);
+  EXPECT_EQ(producers(map, whole), std::vector<std::uint32_t>{0});
+  map.tidy();
+  EXPECT_EQ(map.places(), 1u);
+}
+
+TEST(TensorMap, KeepsNoMoreIdlePlacesThanItPromises) {
+  TensorMap map;
+  const ChipTensor whole = vector_of(buffers[0], 2048);
+  for (std::uint32_t i = 0; i < 4 * TensorMap::kIdlePlaces; ++i) {
+    std::uint32_t writer = TensorMap::kNone;
+    map.tidy();
+    insert(map, whole.slice(0, i % 2048, i % 2048 + 1).slice(0, 0, 1), i, &writer);
+    insert(map, whole.slice(0, i / 8 % 2048, std::min(2048u, i / 8 % 2048 + 2 + i % 8)), i, &writer);
+    map.drop(writer);
+    ASSERT_LE(map.places(), TensorMap::kIdlePlaces + 2);
+  }
+  map.clear();
+  EXPECT_EQ(map.places(), 0u);
 }
 
 TEST(TensorMap, FindsWhatAScanFindsWhileTasksComeCoverAndGo) {
@@ -138,18 +179,33 @@ TEST(TensorMap, FindsWhatAScanFindsWhileTasksComeCoverAndGo) {
       Region region;
       std::uint32_t task;
     };
+    std::vector<ChipTensor> favourites;  // most accesses come back to a few views
+    for (int i = 0; i < 24; ++i) favourites.push_back(random_view(random, random.pick(bases)));
     TensorMap map;
     std::map<std::uint32_t, Write> scan;                   // by entry
     std::map<std::uint32_t, std::uint32_t> first_of_task;  // live tasks
     for (std::uint32_t task = 0; task < 250; ++task) {
-      const Region region = Region::of(random_view(random, random.pick(bases)));
+      const ChipTensor tensor = random.chance(80) ? random.pick(favourites) : random_view(random, random.pick(bases));
+      const Region region = Region::of(tensor);
+      if (random.chance(50)) map.tidy();
+      TensorMap::Access access = access_to(map, tensor);
+      std::uint32_t first = TensorMap::kNone;
+      if (random.chance(20)) {  // written without looking
+        insert(map, tensor, task, &first);
+        if (first != TensorMap::kNone) {
+          ASSERT_FALSE(scan.count(first)) << "entry " << first << " is still in use";
+          scan[first] = {region, task};
+          first_of_task[task] = first;
+        }
+        continue;
+      }
       std::map<std::uint32_t, Overlap> expected, found;
       for (const auto& [entry, write] : scan) {
         if (write.region.buffer != region.buffer || region.empty()) continue;
         const Overlap overlap = compare(region, write.region);
         if (overlap != Overlap::kNone) expected[entry] = overlap;
       }
-      map.find(region, [&](PTO2TaskId producer, std::uint32_t entry, Overlap overlap) {
+      map.find(access, [&](PTO2TaskId producer, std::uint32_t entry, Overlap overlap) {
         EXPECT_TRUE(found.emplace(entry, overlap).second) << "entry " << entry << " was found twice";
         ASSERT_TRUE(scan.count(entry)) << "entry " << entry << " is gone";
         EXPECT_EQ(producer.local(), scan[entry].task);
@@ -163,8 +219,7 @@ TEST(TensorMap, FindsWhatAScanFindsWhileTasksComeCoverAndGo) {
           scan.erase(entry);
         }
       }
-      std::uint32_t first = TensorMap::kNone;
-      map.insert(region, id_of(task), &first);
+      map.insert(access, id_of(task), &first);
       if (first != TensorMap::kNone) {
         ASSERT_FALSE(scan.count(first)) << "entry " << first << " is still in use";
         scan[first] = {region, task};
