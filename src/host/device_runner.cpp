@@ -10,8 +10,10 @@
 #include <mutex>
 
 #include "abi/error_codes.h"
+#include "abi/kernel_args.h"
 #include "abi/run_image.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "executor/arch_profile.h"
 #include "frontend/device_program.h"
@@ -24,8 +26,11 @@
 namespace simpler::host {
 namespace {
 
-using driver::DeviceFunction;
 using driver::Driver;
+
+enum DeviceFunction { kInit, kExecute, kRegister, kUnregister };
+constexpr const char* kSymbols[] = {"simpler_aicpu_init", "simpler_aicpu_exec", "simpler_aicpu_register_callable",
+                                    "simpler_aicpu_unregister_callable"};
 
 constexpr std::string_view kSimSuffix = "sim";
 constexpr std::int64_t kFinalizeLimitNs = 10'000'000'000;  // of waiting for a run before its device is given up
@@ -53,6 +58,7 @@ struct RunSlot {
   Staging staging;
   std::vector<ChipTensor> tensors;
   DeviceBlock image;
+  DeviceBlock kernel_args;
   driver::Event* event = nullptr;
   Status ended;  // the failure that a wait was told; it is told once
   RunTrace trace{};
@@ -77,11 +83,28 @@ class DeviceRunner::Impl {
 
   Status attach() {
     const std::lock_guard lock(mutex_);
-    if (Status status = check(driver_.set_device(driver_.self, options_.device_id), "set_device"); !status.ok())
+    if (Status status = bind_thread(); !status.ok()) return status;
+    for (driver::Stream** stream : {&stream_, &core_stream_}) {
+      if (Status status = check(driver_.stream_create(driver_.self, stream), "stream_create"); !status.ok())
+        return status;
+    }
+    const std::string program = driver::builtin_program(options_.runtime);
+    const driver::Binary binary{program.data(), program.size()};
+    const std::uint64_t fingerprint = fnv1a(program.data(), program.size());
+    if (Status status = check(
+            driver_.cpu_bootstrap(driver_.self, binary, binary, fingerprint, options_.device_id, stream_), "bootstrap");
+        !status.ok())
       return status;
-    if (Status status = check(driver_.stream_create(driver_.self, &stream_), "stream_create"); !status.ok())
+    if (Status status =
+            check(driver_.cpu_load(driver_.self, fingerprint, options_.device_id, kSymbols, 4, &module_), "cpu_load");
+        !status.ok())
       return status;
-    if (Status status = check(driver_.cpu_load(driver_.self, options_.runtime.c_str(), &module_), "cpu_load");
+    for (int i = 0; i < 4; ++i) {
+      if (Status status = check(driver_.cpu_function(driver_.self, module_, kSymbols[i], &functions_[i]), kSymbols[i]);
+          !status.ok())
+        return status;
+    }
+    if (Status status = check(driver_.core_image_load(driver_.self, binary, &core_image_), "core_image_load");
         !status.ok())
       return status;
     for (RunSlot& slot : runs_) {
@@ -91,7 +114,7 @@ class DeviceRunner::Impl {
     abi::InitArgs args{};
     args.device = static_cast<std::uint32_t>(options_.device_id);
     args.log_level = static_cast<std::uint32_t>(log::threshold());
-    if (Status status = call_device(DeviceFunction::kInit, &args, sizeof args, "init"); !status.ok()) return status;
+    if (Status status = call_device(kInit, &args, sizeof args, "init"); !status.ok()) return status;
     become(State::kReady);
     return Status();
   }
@@ -128,13 +151,15 @@ class DeviceRunner::Impl {
       slot.heap.reset();
       slot.staging = Staging();
       slot.image.release();
+      slot.kernel_args.release();
     }
     if (stream_ != nullptr) driver_.stream_destroy(driver_.self, stream_);
+    if (core_stream_ != nullptr) driver_.stream_destroy(driver_.self, core_stream_);
     registry_.clear();
     heap_.reset();
     for (const auto& [address, bytes] : user_memory_) driver_.free(driver_.self, address);
     user_memory_.clear();
-    driver_.reset_device(driver_.self, options_.device_id);
+    for (int left = references_.exchange(0); left > 0; --left) driver_.reset_device(driver_.self, options_.device_id);
     become(State::kFinalized);
     return Status();
   }
@@ -204,9 +229,7 @@ class DeviceRunner::Impl {
     args.code_bytes = header.binary_size;
     std::memcpy(args.function_name, header.func_name, sizeof args.function_name);
     std::memcpy(args.config_name, header.config_name, sizeof args.config_name);
-    if (Status status = call_device(DeviceFunction::kRegisterCallable, &args, sizeof args, "register_callable");
-        !status.ok())
-      return status;
+    if (Status status = call_device(kRegister, &args, sizeof args, "register_callable"); !status.ok()) return status;
     registry_.set(slot, std::move(callable));
     ++device_loads_;
     return Status();
@@ -224,9 +247,7 @@ class DeviceRunner::Impl {
       }
     }
     const std::int32_t id = slot;  // queued behind the launched runs that use it
-    if (Status status = call_device(DeviceFunction::kUnregisterCallable, &id, sizeof id, "unregister_callable");
-        !status.ok())
-      return status;
+    if (Status status = call_device(kUnregister, &id, sizeof id, "unregister_callable"); !status.ok()) return status;
     registry_.set(slot, nullptr);
     return Status();
   }
@@ -272,9 +293,20 @@ class DeviceRunner::Impl {
     RunSlot* run = find(id);
     if (run == nullptr) return unknown(id);
     if (run->state != RunSlot::State::kPrepared) return fail(ErrorKind::kState, "the run was launched already");
-    const std::uint64_t image = run->image.address();
+    abi::KernelArgs args(abi::kKernelArgsA2A3);
+    args.set_runtime_args(run->image.address());
+    if (Status status = run->kernel_args.grow(driver_, args.bytes()); !status.ok()) return status;
+    if (Status status = check(
+            driver_.copy_to_device(driver_.self, run->kernel_args.address(), args.data(), args.bytes()), "kernel args");
+        !status.ok())
+      return status;
+    if (Status status = check(
+            driver_.core_launch(driver_.self, core_image_, chip_.clusters, run->kernel_args.address(), core_stream_),
+            "core_launch");
+        !status.ok())
+      return status;
     if (Status status =
-            check(driver_.cpu_launch(driver_.self, module_, DeviceFunction::kExecute, &image, sizeof image, stream_),
+            check(driver_.cpu_launch(driver_.self, functions_[kExecute], 1, args.data(), args.bytes(), stream_),
                   "cpu_launch");
         !status.ok()) {
       return status;
@@ -297,10 +329,11 @@ class DeviceRunner::Impl {
       if (run->state != RunSlot::State::kLaunched) return fail(ErrorKind::kState, "the run was not launched");
       event = run->event;
     }
-    const int code = timeout_ns == 0 ? driver_.event_query(driver_.self, event)
-                                     : driver_.event_sync(driver_.self, event,
-                                                          timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000);
-    *done = code != driver::kNotComplete && code != driver::kSyncTimeout;
+    if (Status status = bind_thread(); !status.ok()) return status;
+    const std::int64_t limit_ms = timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000;
+    const int code =
+        driver_.event_sync(driver_.self, event, static_cast<std::int32_t>(std::min<std::int64_t>(limit_ms, INT32_MAX)));
+    *done = code != driver::kEventSyncTimeout;
     if (!*done) return Status();
     const Status ended = check(code, "wait_run");
     const std::lock_guard lock(mutex_);
@@ -371,8 +404,15 @@ class DeviceRunner::Impl {
                   kNames[static_cast<int>(state_)], kNames[static_cast<int>(to)]);
     state_ = to;
   }
-  Status require_ready() const {
-    if (state_ == State::kReady) return Status();
+  // Binds the calling thread to the device; each of these is one reference.
+  Status bind_thread() {
+    if (Status status = check(driver_.set_device(driver_.self, options_.device_id), "set_device"); !status.ok())
+      return status;
+    references_.fetch_add(1);
+    return Status();
+  }
+  Status require_ready() {
+    if (state_ == State::kReady) return bind_thread();
     if (state_ == State::kUnusable) {
       return fail(
           ErrorKind::kState,
@@ -381,7 +421,7 @@ class DeviceRunner::Impl {
     return fail(ErrorKind::kState,
                 state_ == State::kFinalized ? "the device runner is finalized" : "the device runner is not ready");
   }
-  Status locked_ready() const {
+  Status locked_ready() {
     const std::lock_guard lock(mutex_);
     return require_ready();
   }
@@ -415,7 +455,7 @@ class DeviceRunner::Impl {
 
   // Runs an entry of the device program and waits for it.
   Status call_device(DeviceFunction function, const void* payload, std::size_t bytes, const char* what) {
-    if (Status status = check(driver_.cpu_launch(driver_.self, module_, function, payload, bytes, stream_), what);
+    if (Status status = check(driver_.cpu_launch(driver_.self, functions_[function], 1, payload, bytes, stream_), what);
         !status.ok())
       return status;
     return check(driver_.stream_sync(driver_.self, stream_, -1), what);
@@ -516,7 +556,11 @@ class DeviceRunner::Impl {
   State state_ = State::kFresh;
   bool forgotten_ = false;
   driver::Stream* stream_ = nullptr;
-  driver::DeviceModule* module_ = nullptr;
+  driver::Stream* core_stream_ = nullptr;
+  driver::CpuModule* module_ = nullptr;
+  driver::CpuFunction* functions_[4] = {};
+  driver::CoreImage* core_image_ = nullptr;
+  std::atomic<int> references_{0};
   Registry registry_;
   std::array<RunSlot, kPipelineDepth> runs_;
   std::shared_ptr<DeviceBlock> heap_;

@@ -10,6 +10,8 @@
 namespace simpler::driver {
 namespace {
 
+using Freed = SoftMemory::Freed;
+
 TEST(SoftMemory, GivesOutAlignedBlocksOfAnySize) {
   SoftMemory memory;
   const std::size_t sizes[] = {
@@ -33,7 +35,7 @@ TEST(SoftMemory, LargeBlocksCostNothingUntilTouched) {
   char* last = reinterpret_cast<char*>(address) + (std::size_t{64} << 30) - 1;
   EXPECT_EQ(*last, 0);
   *last = 1;
-  EXPECT_TRUE(memory.free(address));
+  EXPECT_EQ(memory.free(address), SoftMemory::Freed::kOk);
 }
 
 TEST(SoftMemory, KnowsTheRoomFromAnyAddressInsideABlock) {
@@ -55,10 +57,10 @@ TEST(SoftMemory, FreesWhatStartsThereOnceAndNothingElse) {
   SoftMemory memory;
   std::uint64_t address = 0;
   ASSERT_TRUE(memory.allocate(100, &address));
-  EXPECT_FALSE(memory.free(address + 1));
-  EXPECT_TRUE(memory.free(address));
-  EXPECT_FALSE(memory.free(address)) << "freed already";
-  EXPECT_FALSE(memory.free(0));
+  EXPECT_EQ(memory.free(address + 1), Freed::kUnknown);
+  EXPECT_EQ(memory.free(address), Freed::kOk);
+  EXPECT_EQ(memory.free(address), Freed::kUnknown) << "freed already";
+  EXPECT_EQ(memory.free(0), Freed::kUnknown);
   std::size_t room = 0;
   EXPECT_FALSE(memory.find(address, &room));
   EXPECT_EQ(memory.count(), 0u);
@@ -72,6 +74,37 @@ TEST(SoftMemory, RefusesWhatTheHostCannotProvide) {
   EXPECT_EQ(memory.count(), 0u);
 }
 
+TEST(SoftMemory, GuardBandsTellThatSomebodyWrotePastAnEnd) {
+  for (const std::size_t bytes : {std::size_t{100}, SoftMemory::kLargeBytes + 5}) {
+    SoftMemory memory(64);
+    std::uint64_t address = 0;
+    ASSERT_TRUE(memory.allocate(bytes, &address));
+    EXPECT_EQ(address % SoftMemory::kAlignment, 0u);
+    char* const begin = reinterpret_cast<char*>(address);
+    std::memset(begin, 1, bytes);
+    EXPECT_EQ(memory.free(address), Freed::kOk) << "all of it may be written";
+    for (const std::ptrdiff_t outside : {std::ptrdiff_t{-1}, static_cast<std::ptrdiff_t>(bytes)}) {
+      ASSERT_TRUE(memory.allocate(bytes, &address));
+      reinterpret_cast<char*>(address)[outside] = 1;
+      EXPECT_EQ(memory.free(address), Freed::kDamaged) << outside;
+    }
+    EXPECT_EQ(memory.count(), 0u);
+  }
+}
+
+TEST(SoftMemory, EachDeviceHasItsOwnLimitAndItsOwnBlocks) {
+  SoftMemory memory(0, 1000);
+  std::uint64_t address = 0, other = 0;
+  ASSERT_TRUE(memory.allocate(600, &address, 0));
+  EXPECT_FALSE(memory.allocate(401, &other, 0));
+  EXPECT_FALSE(memory.allocate(1001, &other, 1));
+  ASSERT_TRUE(memory.allocate(1000, &other, 1));
+  EXPECT_EQ(memory.free_all(1), 1u);
+  EXPECT_EQ(memory.total(), 600u);
+  EXPECT_EQ(memory.free(address), Freed::kOk);
+  EXPECT_TRUE(memory.allocate(1000, &address, 0)) << "freed bytes count again";
+}
+
 TEST(SoftMemoryRace, AllocatesAndFreesFromSeveralThreads) {
   SoftMemory memory;
   std::vector<std::thread> threads;
@@ -82,7 +115,7 @@ TEST(SoftMemoryRace, AllocatesAndFreesFromSeveralThreads) {
         std::size_t room = 0;
         EXPECT_TRUE(memory.allocate(64 + 1000 * t, &address));
         EXPECT_TRUE(memory.find(address, &room));
-        EXPECT_TRUE(memory.free(address));
+        EXPECT_EQ(memory.free(address), Freed::kOk);
       }
     });
   }

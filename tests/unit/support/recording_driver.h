@@ -14,6 +14,7 @@ namespace simpler::test {
 class RecordingDriver {
  public:
   explicit RecordingDriver(int fail_call = 0) : soft_({1, 1}), fail_call_(fail_call), table_(soft_.table()) {
+    soft_.table().set_device(soft_.table().self, 0);
     table_.self = this;
     table_.alloc = [](void* self, std::size_t bytes, std::uint64_t* address) {
       return of(self).fails("alloc") ? driver::kOutOfMemory : inner(self).alloc(inner(self).self, bytes, address);
@@ -49,7 +50,7 @@ class RecordingDriver {
     for (const std::string& call : calls_) count += call == name;
     return count;
   }
-  std::size_t live_allocations() const { return soft_.live_allocations(); }
+  std::size_t live_allocations() const { return soft_.census().allocations; }
   int live_codes() const { return codes_; }
 
  private:
