@@ -10,6 +10,7 @@
 #include "abi/kernel_args.h"
 #include "base/code_image.h"
 #include "base/status.h"
+#include "base/thread_serial.h"
 #include "driver/soft/kernel_hooks.h"
 #include "driver/soft/soft_handles.h"
 #include "driver/soft/soft_memory.h"
@@ -58,13 +59,6 @@ int fail(int code, std::string text) {
   return code;
 }
 std::string hex(std::uint64_t value) { return format("0x%llx", static_cast<unsigned long long>(value)); }
-
-// A number of the calling thread that no other thread ever has.
-std::uint64_t thread_serial() {
-  static std::atomic<std::uint64_t> next{1};
-  thread_local const std::uint64_t serial = next.fetch_add(1);
-  return serial;
-}
 
 template <typename T> T read(const std::string& payload) {
   T value;
