@@ -146,8 +146,10 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
       gate.begin_search();
     }
     if (executor_.stopping_.load(std::memory_order_acquire)) return false;
-    if (Executor::Clock::now() - since >= kSearchTime || gate.surplus()) break;
+    const auto searched = Executor::Clock::now() - since;
+    if (searched >= kSearchTime || gate.surplus()) break;
     for (int i = 0; i < 16; ++i) relax();  // each look at the queues takes a cache line from whoever fills them
+    if (searched >= kKeenTime) std::this_thread::yield();
   }
   drop_core();
   executor_.notify_if_awaited(Executor::kAnySlot);

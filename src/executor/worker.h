@@ -34,6 +34,9 @@ class alignas(64) Worker {
  private:
   static constexpr std::uint32_t kBatch = 16;                  // tasks moved from another ring at once
   static constexpr std::chrono::microseconds kSearchTime{50};  // the wake-up of a CPU that has gone idle
+  // From then on a searcher gives way: a woken worker often shares its CPU with the submitter that woke it, and would keep
+  // it from going on (bench run_fixed_ms).
+  static constexpr std::chrono::microseconds kKeenTime{4};
   // A worker that has caught up with a busy submitter lets it get ahead by some twenty tasks. Otherwise both work on the
   // same cache lines, task by task, and take twice as long (bench chain_us).
   static constexpr std::chrono::microseconds kSettleTime{2};

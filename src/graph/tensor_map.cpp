@@ -92,7 +92,13 @@ std::uint32_t TensorMap::add_place(Access& access) {
   Place& place = places_[index];
   place.memory = tensor.buffer;
   place.start_offset = tensor.start_offset;
-  for (std::uint32_t d = 0; d < tensor.ndims; ++d) place.shapes[d] = tensor.shapes[d];
+  place.version = tensor.version;
+  place.ndims = static_cast<std::uint8_t>(tensor.ndims);
+  place.dtype = tensor.dtype;
+  for (std::uint32_t d = 0; d < tensor.ndims; ++d) {
+    place.shapes[d] = tensor.shapes[d];
+    place.strides[d] = tensor.strides[d];
+  }
   place.region = access.region;
   place.hash = access.hash;
   place.alone_since = 0;

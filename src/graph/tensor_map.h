@@ -99,19 +99,24 @@ class TensorMap {
     bool erased;                 // removed by a cover, still in its task's list
   };
 
-  struct Place {
-    // The descriptor.
+  // The first two cache lines are all that finding a place by its descriptor touches.
+  struct alignas(64) Place {
     PTOBufferHandle memory;
     std::uint64_t start_offset;
-    std::uint32_t shapes[MAX_TENSOR_DIMS];
-    Region region;
-
-    std::uint32_t hash;
-    std::uint32_t next;         // of its bucket
     std::uint64_t alone_since;  // overlapped no other place when Buffer::changes had this value; 0: not known
-    std::uint32_t newest;       // writer; kNone: idle
-    std::uint32_t buffer;       // kNone: an unused element of the store
+    std::int32_t version;
+    std::uint32_t hash;
+    std::uint32_t next;    // of its bucket
+    std::uint32_t newest;  // writer; kNone: idle
+    std::uint32_t buffer;  // kNone: an unused element of the store
+    std::uint8_t ndims;
+    DataType dtype;
+
+    alignas(64) std::uint32_t shapes[MAX_TENSOR_DIMS];
+    std::uint32_t strides[MAX_TENSOR_DIMS];
     std::uint32_t group, leaf;
+
+    Region region;
   };
 
   // The places of one buffer that share a layout; or, with `by_bytes`, those without a box.
@@ -180,12 +185,11 @@ class TensorMap {
     return place;
   }
   static bool is_at(const ChipTensor& tensor, const Place& place) {
-    const Region& region = place.region;
     bool same = tensor.buffer.addr == place.memory.addr && tensor.buffer.size == place.memory.size &&
-                tensor.start_offset == place.start_offset && tensor.version == region.version &&
-                tensor.ndims == region.layout.ndims && tensor.dtype == region.layout.dtype;
+                tensor.start_offset == place.start_offset && tensor.version == place.version &&
+                tensor.ndims == place.ndims && tensor.dtype == place.dtype;
     for (std::uint32_t d = 0; same && d < tensor.ndims; ++d)
-      same = tensor.shapes[d] == place.shapes[d] && tensor.strides[d] == region.layout.strides[d];
+      same = tensor.shapes[d] == place.shapes[d] && tensor.strides[d] == place.strides[d];
     return same;
   }
 
