@@ -178,8 +178,13 @@ void Executor::push(graph::RecordRef record) {
     return;
   }
   submitted_[static_cast<int>(task.shape)].push(record);
+  ++streak_;
+  if (submitter_busy_.load(std::memory_order_relaxed)) {
+    if (streak_ % kAnnounceEvery == 0) gate_.announce();
+    return;
+  }
   gate_.announce();
-  if (!submitter_busy_.load(std::memory_order_relaxed) && ++streak_ >= kBusyStreak) set_submitter_busy(true);
+  if (streak_ >= kBusyStreak) set_submitter_busy(true);
 }
 
 void Executor::set_submitter_busy(bool busy) {

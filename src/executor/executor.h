@@ -102,6 +102,10 @@ class Executor {
   static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
   static constexpr std::uint32_t kBusyStreak =
       64;  // submissions without a wait after which the submitter counts as busy
+  // A busy submitter announces only every so many tasks: the fence costs as much as all else that push does, since it
+  // waits for stores to lines that workers have. Awake workers see the tasks anyway; if all sleep and the submitter
+  // pauses without a call, the monitor wakes one.
+  static constexpr std::uint32_t kAnnounceEvery = 16;
 
   bool add_worker();
   // After lanes were placed or ended: as many workers as there are lanes must be awake.

@@ -29,12 +29,12 @@ class WorkRing {
   void clear() {
     head_.store(0, std::memory_order_relaxed);
     tail_.store(0, std::memory_order_relaxed);
+    pushed_ = 0;
   }
 
   void push(graph::RecordRef record) {
-    const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-    cells_.as<Cell>()[tail & mask_].store(record, std::memory_order_relaxed);
-    tail_.store(tail + 1, std::memory_order_release);
+    cells_.as<Cell>()[pushed_ & mask_].store(record, std::memory_order_relaxed);
+    tail_.store(++pushed_, std::memory_order_release);
   }
 
   // Takes up to `most` tasks, but no more than 1/share of what is there (rounded up). Returns how many.
@@ -64,6 +64,7 @@ class WorkRing {
   alignas(64) std::atomic<std::uint32_t> tail_{0};  // the owner's
   alignas(64) std::atomic<std::uint32_t> head_{0};  // the takers'
   alignas(64) std::uint32_t mask_ = 0;
+  std::uint32_t pushed_ = 0;  // the owner's copy of tail_, whose line is with whoever looked at it last
   VirtualMemory cells_;
 };
 

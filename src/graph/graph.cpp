@@ -229,6 +229,8 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
     book.heap_end = offset + heap_bytes;
   }
   book.retained = 1;
+  book.edges = static_cast<std::uint32_t>(dependencies_.size());
+  book.wired = false;
   book.first_writer = TensorMap::kNone;
 
   Task& task = *records_.at(record);
@@ -274,7 +276,6 @@ std::uint32_t Graph::write_record(Task& task, const TaskSpec& spec, const CoreTa
   task.scalar_count = static_cast<std::uint8_t>(args.scalar_count());
   task.sync_start = spec.sync_start;
   task.timing_slot = static_cast<std::int8_t>(args.task_timing_slot());
-  task.wired = false;
   ChipTensor* tensors = task.tensors();
   std::uint32_t outputs = 0;
   for (int i = 0; i < args.tensor_count(); ++i) {
@@ -323,7 +324,7 @@ bool Graph::link(Task& task, RecordRef record) {
   Ring& ring = rings_[task.id.ring()];
   ring.spill_charged += spill_of(count);
   if (satisfied == count) return true;
-  task.wired = true;
+  books()[task.slot].wired = true;
   ring.edges_charged += count;
   const std::int32_t settled = static_cast<std::int32_t>(satisfied) + 1;
   return task.remaining.fetch_sub(settled, std::memory_order_acq_rel) == settled;
@@ -334,9 +335,8 @@ void Graph::retire(int r) {
   const std::uint32_t index = ring.first_slot + (ring.head & ring.mask);
   const SlotBook& book = books()[index];
   const RecordRef record = slots()[index].record;
-  const Task& task = *records_.at(record);
-  if (task.wired) ring.edges_charged -= task.edge_count;
-  ring.spill_charged -= spill_of(task.edge_count);
+  if (book.wired) ring.edges_charged -= book.edges;
+  ring.spill_charged -= spill_of(book.edges);
   if (book.owns_heap) ring.heap.release(book.heap_end);
   if (book.first_writer != TensorMap::kNone) map_.drop(book.first_writer);
   records_.release(r, record);

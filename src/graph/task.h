@@ -55,7 +55,6 @@ struct alignas(64) Task {
   bool has_predicate;
   bool sync_start;
   std::int8_t timing_slot;  // -1: none
-  bool wired;               // its edges are charged to the dependency budget
 
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
   PTO2TaskId* producers() { return reinterpret_cast<PTO2TaskId*>(edges() + edge_count); }
@@ -92,14 +91,16 @@ struct Slot {
 static_assert(sizeof(Slot) == 16,
               "four slots share a line: neighbours complete close in time and are reclaimed together");
 
-// What only the submitter knows about a slot.
+// What only the submitter knows about a slot. Also what reclaiming needs of the task: its record is in a worker's cache.
 struct SlotBook {
   std::uint64_t heap_end;       // offset past the task's outputs in its ring's heap; meaningful if heap_bytes != 0
   std::uint32_t retained;       // reports that Slot::released must reach
   std::uint32_t first_writer;   // the task's writes in the TensorMap, or TensorMap::kNone
   std::uint32_t mark_epoch;     // submission that found this producer last ...
   std::uint32_t mark_position;  // ... and where it stands among that submission's dependencies
+  std::uint32_t edges;
   bool owns_heap;
+  bool wired;  // its edges are charged to the dependency budget
 };
 
 }  // namespace simpler::graph
