@@ -22,7 +22,7 @@
   ROW(9,   EXPLICIT_ORCH_FATAL,       "the orchestration stopped the run itself")                                            \
   ROW(10,  SCOPE_TASKS_OVERFLOW,      "close scopes earlier")                                                                \
   ROW(11,  TENSORMAP_OVERFLOW,        "fewer tracked writes may be live at once: close scopes earlier or use manual_dep")    \
-  ROW(100, SCHEDULER_TIMEOUT,         "correct what the text names; raise SIMPLER_SCHEDULER_TIMEOUT_MS if it is only slow")     \
+  ROW(100, SCHEDULER_TIMEOUT,         "correct what the text names; if it is only slow, raise SIMPLER_SCHEDULER_TIMEOUT_MS, for an orchestration SIMPLER_STREAM_SYNC_TIMEOUT_MS") \
   ROW(101, ASYNC_COMPLETION_INVALID,  "a completion condition needs an address and a known type")                            \
   ROW(102, ASYNC_WAIT_OVERFLOW,       "at most 64 conditions per task and 64 tasks may wait for conditions")                 \
   ROW(103, ASYNC_REGISTRATION_FAILED, "at most 64 conditions per task")                                                      \

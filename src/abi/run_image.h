@@ -48,8 +48,10 @@ struct TimingWindow {
 struct RunResult {
   static constexpr std::int32_t kTooFewArguments = -1;
   std::int32_t code;
-  std::uint32_t abandoned;  // a kernel did not return: the device must not be used again, nor its memory freed
-  std::uint64_t wall_ns;    // from the orchestration's entry to the last task's end
+  // A kernel or the orchestration did not return: the device must not be used again, nor its memory freed. It may be set,
+  // and then is the last to be, while the device program still runs.
+  std::uint32_t abandoned;
+  std::uint64_t wall_ns;  // from the orchestration's entry to the last task's end
   TimingWindow timing_slots[MAX_TASK_TIMING_SLOTS];
   char text[kResultTextBytes];  // the cause; "" on success
 };

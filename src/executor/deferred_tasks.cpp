@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "common/completion_types.h"
 #include "executor/crash_guard.h"
 
@@ -9,25 +10,24 @@ namespace simpler::executor {
 
 using abi::ErrorCode;
 
-DeferredTasks::Refusal DeferredTasks::check(const DeferredCompletionEntry& entry) {
-  if (entry.addr == 0) return {ErrorCode::ASYNC_COMPLETION_INVALID, "a completion condition has no address"};
+DeferredTasks::Refusal DeferredTasks::check(const DeferredCompletionEntry& entry, std::uint32_t index) {
+  const auto refuse = [&](const char* what) {
+    return Refusal{ErrorCode::ASYNC_COMPLETION_INVALID,
+                   format("completion condition %u (address 0x%llx, type %d, cookie %llu) %s", index,
+                          static_cast<unsigned long long>(entry.addr), entry.completion_type,
+                          static_cast<unsigned long long>(entry.backend_cookie), what)};
+  };
+  if (entry.addr == 0) return refuse("has no address");
   switch (entry.completion_type) {
     case COMPLETION_TYPE_COUNTER:
-      if (entry.addr % 4 != 0)
-        return {ErrorCode::ASYNC_COMPLETION_INVALID, "the counter of a completion condition is not 4-byte aligned"};
+      if (entry.addr % 4 != 0) return refuse("has a counter that is not 4-byte aligned");
       return {};
     case COMPLETION_TYPE_SDMA_EVENT_RECORD:
-      if (entry.backend_cookie == 0)
-        return {ErrorCode::ASYNC_COMPLETION_INVALID, "the DMA event of a completion condition has id 0"};
-      if (entry.addr % 8 != 0)
-        return {ErrorCode::ASYNC_COMPLETION_INVALID, "the DMA record of a completion condition is not 8-byte aligned"};
+      if (entry.backend_cookie == 0) return refuse("waits for the DMA event with id 0; ids start at 1");
+      if (entry.addr % 8 != 0) return refuse("has a DMA record that is not 8-byte aligned");
       return {};
-    case COMPLETION_TYPE_URMA_EVENT_HANDLE:
-      return {ErrorCode::ASYNC_COMPLETION_INVALID,
-              "a completion condition waits for URMA, which this device does not have"};
-    default:
-      return {ErrorCode::ASYNC_COMPLETION_INVALID,
-              "a completion condition has an unknown type: use COMPLETION_TYPE_COUNTER"};
+    case COMPLETION_TYPE_URMA_EVENT_HANDLE: return refuse("waits for URMA, which this device does not have");
+    default: return refuse("has an unknown type: use COMPLETION_TYPE_COUNTER (0)");
   }
 }
 
@@ -42,8 +42,21 @@ bool DeferredTasks::holds(const DeferredCompletionEntry& entry) {
 
 // Drops the conditions that hold.
 bool DeferredTasks::due(Waiting& waiting) {
+  if (lost_) return false;
   auto& conditions = waiting.conditions;
-  conditions.erase(std::remove_if(conditions.begin(), conditions.end(), holds), conditions.end());
+  for (std::size_t i = 0; i < conditions.size();) {
+    bool met = false;
+    if (CrashGuard::call([&] { met = holds(conditions[i]); }) != 0) {
+      lost_ = Lost{waiting.task, conditions[i].addr};
+      return false;
+    }
+    if (met) {
+      conditions[i] = conditions.back();
+      conditions.pop_back();
+    } else {
+      ++i;
+    }
+  }
   return conditions.empty();
 }
 
@@ -53,14 +66,17 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   slab.count = 0;
   slab.error_code = 0;
   if (error != 0) return {static_cast<ErrorCode>(error), "the kernel reported it with defer_error"};
-  if (count > kMaxConditions)
-    return {ErrorCode::ASYNC_REGISTRATION_FAILED, "more completion conditions than the slab holds"};
+  if (count > kMaxConditions) {
+    return {ErrorCode::ASYNC_REGISTRATION_FAILED,
+            format("%u completion conditions are more than the slab's %zu", count, kMaxConditions)};
+  }
   for (std::uint32_t i = 0; i < count; ++i) {
     const DeferredCompletionEntry& entry = slab.entries[i];
-    if (const Refusal refusal = check(entry); refusal.text != nullptr) return refusal;
-    // Whoever polls later is not guarded, so memory that is not there must be noticed now.
+    if (Refusal refusal = check(entry, i); !refusal.text.empty()) return refusal;
     if (CrashGuard::call([&] { static_cast<void>(holds(entry)); }) != 0) {
-      return {ErrorCode::ASYNC_COMPLETION_INVALID, "the address of a completion condition is not readable memory"};
+      return {ErrorCode::ASYNC_COMPLETION_INVALID,
+              format("completion condition %u is at 0x%llx, which is not readable memory", i,
+                     static_cast<unsigned long long>(entry.addr))};
     }
   }
   const std::lock_guard lock(mutex_);
@@ -75,7 +91,8 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   }
   if (found->conditions.size() + count > kMaxConditions) {
     return {ErrorCode::ASYNC_REGISTRATION_FAILED,
-            "the blocks of one task registered more than 64 completion conditions"};
+            format("the blocks of the task registered %zu, more than 64 completion conditions",
+                   found->conditions.size() + count)};
   }
   found->conditions.insert(found->conditions.end(), slab.entries, slab.entries + count);
   return {};
@@ -83,7 +100,13 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
 
 bool DeferredTasks::any_due() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock.owns_lock() && std::any_of(waiting_.begin(), waiting_.end(), due);
+  return lock.owns_lock() &&
+         (std::any_of(waiting_.begin(), waiting_.end(), [this](Waiting& waiting) { return due(waiting); }) || lost_);
+}
+
+std::optional<DeferredTasks::Lost> DeferredTasks::lost() {
+  const std::lock_guard lock(mutex_);
+  return lost_;
 }
 
 std::size_t DeferredTasks::take_due(graph::RecordRef* records, std::size_t most) {
@@ -111,6 +134,7 @@ PTO2TaskId DeferredTasks::first() {
 void DeferredTasks::clear() {
   const std::lock_guard lock(mutex_);
   waiting_.clear();
+  lost_.reset();
   count_.store(0, std::memory_order_relaxed);
 }
 

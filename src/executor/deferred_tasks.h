@@ -1,7 +1,8 @@
 // DeferredTasks: tasks whose kernels have returned, but which are over only when conditions in memory hold.
 //
 // What      A kernel leaves conditions in its core's slab; hold() takes them over and counts, in the task's blocks_left, as
-//           one more block that has not finished. Whoever polls takes out the tasks whose conditions all hold.
+//           one more block that has not finished. Whoever polls takes out the tasks whose conditions all hold. Memory that
+//           disappears while a task waits for it is noticed: lost() then tells.
 // Limits    64 tasks at once and 64 conditions per task; see error codes 101 to 103.
 // Threads   Any. count() is a relaxed read, so that runs without deferred tasks pay nothing.
 // Order     A condition is read with acquire: what was written before the counter is visible to the task's consumers.
@@ -9,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "abi/error_codes.h"
@@ -24,15 +27,21 @@ class DeferredTasks {
 
   struct Refusal {
     abi::ErrorCode code = abi::ErrorCode::NONE;
-    const char* text = nullptr;  // a literal
+    std::string text;
+  };
+  // A condition that can not be looked at any more.
+  struct Lost {
+    PTO2TaskId task;
+    std::uint64_t address;
   };
 
   // Takes the conditions out of the slab. The caller has not reported the block yet.
   Refusal hold(graph::Task& task, graph::RecordRef record, DeferredCompletionSlab& slab);
 
   std::uint32_t count() const { return count_.load(std::memory_order_relaxed); }
-  // Whether take_due() would find something.
+  // Whether take_due() or lost() would find something.
   bool any_due();
+  std::optional<Lost> lost();
   // Up to `most` tasks whose conditions hold; each is one block to report.
   std::size_t take_due(graph::RecordRef* records, std::size_t most);
   // One of the tasks that wait; invalid if there is none.
@@ -45,12 +54,13 @@ class DeferredTasks {
     PTO2TaskId task;
     std::vector<DeferredCompletionEntry> conditions;  // those that did not hold yet
   };
-  static Refusal check(const DeferredCompletionEntry& entry);
+  static Refusal check(const DeferredCompletionEntry& entry, std::uint32_t index);
   static bool holds(const DeferredCompletionEntry& entry);
-  static bool due(Waiting& waiting);
+  bool due(Waiting& waiting);
 
   std::mutex mutex_;
   std::vector<Waiting> waiting_;
+  std::optional<Lost> lost_;  // the first one; from then on nobody looks at conditions
   std::atomic<std::uint32_t> count_{0};
 };
 

@@ -14,20 +14,22 @@ namespace simpler::executor {
 namespace {
 
 constexpr std::chrono::milliseconds kDefaultSchedulerTimeout{10'000};
+constexpr std::chrono::milliseconds kDefaultOrchestrationTimeout{50'000};
 
 CoreType core_type_of(int shape) {
   return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV;
 }
 
-std::chrono::milliseconds scheduler_timeout_from_environment() {
-  const char* text = std::getenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
-  if (text == nullptr || *text == '\0') return kDefaultSchedulerTimeout;
+std::chrono::milliseconds milliseconds_from_environment(const char* name, std::chrono::milliseconds otherwise) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
   char* end = nullptr;
+  errno = 0;
   const long value = std::strtol(text, &end, 10);
-  if (*end == '\0' && value > 0) return std::chrono::milliseconds(value);
-  log::host(log::Level::kWarn, __func__,
-            "SIMPLER_SCHEDULER_TIMEOUT_MS=%s is ignored: it must be a whole number of milliseconds, at least 1", text);
-  return kDefaultSchedulerTimeout;
+  if (*end == '\0' && errno == 0 && value > 0 && value <= INT32_MAX) return std::chrono::milliseconds(value);
+  log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be a whole number of milliseconds from 1 to %d",
+            name, text, INT32_MAX);
+  return otherwise;
 }
 
 std::optional<std::uint64_t> seed_from_environment() {
@@ -51,7 +53,9 @@ Executor::Executor(int clusters, int threads)
       owner_pid_(getpid()),
       order_(seed_from_environment()),
       workers_(std::make_unique<std::unique_ptr<Worker>[]>(static_cast<std::size_t>(max_threads_))),
-      scheduler_timeout_(scheduler_timeout_from_environment()) {
+      scheduler_timeout_(milliseconds_from_environment("SIMPLER_SCHEDULER_TIMEOUT_MS", kDefaultSchedulerTimeout)),
+      orchestration_timeout_(
+          milliseconds_from_environment("SIMPLER_STREAM_SYNC_TIMEOUT_MS", kDefaultOrchestrationTimeout)) {
   for (WorkRing& ring : submitted_) ring.configure(ring_capacity_);
   gate_.set_limit(base_threads_);
   for (int i = 0; i < base_threads_; ++i) add_worker();
@@ -126,9 +130,23 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   }
   const std::lock_guard lock(monitor_mutex_);
   run_active_ = true;
-  turn_ticks_ = 0;
-  last_progress_ = Clock::now();
+  turn_ticks_ = submitter_ticks_ = 0;
+  last_tick_ = Clock::now();
+  without_progress_ = since_failure_ = Clock::duration::zero();
   if (monitor_sleeps_) monitor_wakeup_.notify_all();
+}
+
+void Executor::orchestration_begins(void (*give_up)(void* context), void* context) {
+  const std::lock_guard lock(monitor_mutex_);
+  give_up_ = give_up;
+  give_up_context_ = context;
+}
+
+bool Executor::orchestration_returned() {
+  const std::lock_guard lock(monitor_mutex_);
+  const bool in_time = give_up_ != nullptr;
+  give_up_ = nullptr;
+  return in_time;
 }
 
 bool Executor::end_run() {
@@ -314,11 +332,7 @@ void Executor::tick() {
     stuck_.store(stuck, std::memory_order_relaxed);
     refresh_limit();
   }
-  turn_ticks_ = stuck > 0 ? turn_ticks_ + 1 : 0;
-  if (order_.enabled() && turn_ticks_ > kGiveUpTicks && order_.give_up()) {
-    log::host(log::Level::kWarn, __func__,
-              "SIMPLER_SIM_SEED: a kernel waits for something, so the rest of this run has no fixed order");
-  }
+  if (order_.enabled()) watch_turns(stuck > 0, sequences + completed());
   for (;;) {
     const WorkerGate::Counts counts = gate_.counts();
     if (counts.awake() >= counts.limit || !work_visible(nullptr)) break;
@@ -327,35 +341,101 @@ void Executor::tick() {
   }
   notify_if_awaited(kAnySlot);
   watch_progress(running, sequences + completed());
+  if (give_up_ != nullptr) watch_orchestration();
 }
 
-// The run fails if tasks wait for something, but no block has ended and no task has completed for longer than the limit.
+// With a seed: ends the turns if whoever's turn it is seems to wait for the other one.
+void Executor::watch_turns(bool stuck, std::uint64_t progress) {
+  turn_ticks_ = stuck ? turn_ticks_ + 1 : 0;
+  submitter_ticks_ = progress == last_progress_count_ ? submitter_ticks_ + 1 : 0;
+  const bool kernel_waits = turn_ticks_ > kGiveUpTicks && order_.give_up(SeededOrder::Turn::kWorker);
+  const bool submitter_waits =
+      !kernel_waits && submitter_ticks_ > kGiveUpSubmitterTicks && order_.give_up(SeededOrder::Turn::kSubmitter);
+  if (!kernel_waits && !submitter_waits) return;
+  log::host(log::Level::kWarn, __func__,
+            "SIMPLER_SIM_SEED: %s waits for something, so the rest of this run has no fixed order",
+            kernel_waits ? "a kernel" : "the orchestration");
+}
+
+Executor::Waits Executor::waits_for(int running) const {
+  if (running > 0) return Waits::kForKernel;
+  bool ready = gangs_.pending() || gangs_.waiting();
+  for (int shape = 0; shape < graph::kQueuedShapes; ++shape) ready = ready || anything_queued(shape);
+  if (ready) return Waits::kForCore;
+  if (deferred_.count() > 0) return Waits::kForCondition;
+  return give_up_ != nullptr ? Waits::kForOrchestration : Waits::kForNothing;
+}
+
 void Executor::watch_progress(int running, std::uint64_t progress) {
   const auto now = Clock::now();
-  if (progress != last_progress_count_ || (running == 0 && deferred_.count() == 0)) {
+  const Clock::duration passed = std::min<Clock::duration>(now - last_tick_, kMostPerTick);
+  last_tick_ = now;
+  since_failure_ = latch_->raised() ? since_failure_ + passed : Clock::duration::zero();
+  const Waits waits = waits_for(running);
+  if (progress != last_progress_count_ || waits != last_waits_) {
     last_progress_count_ = progress;
-    last_progress_ = now;
+    last_waits_ = waits;
+    without_progress_ = Clock::duration::zero();
     return;
   }
-  if (now - last_progress_ < scheduler_timeout_ || latch_->raised()) return;
-  raise_timeout(running);
+  without_progress_ += passed;
+  const auto limit = waits == Waits::kForOrchestration ? orchestration_timeout_ : scheduler_timeout_;
+  if (without_progress_ < limit || latch_->raised()) return;
+  raise_timeout(waits, running);
   notify_submitter();
 }
 
-void Executor::raise_timeout(int running) {
+// A failed run that the orchestration does not leave is over for everybody else.
+void Executor::watch_orchestration() {
+  if (!latch_->raised() || !latch_->ready()) return;
+  const bool starved = without_progress_ >= orchestration_timeout_ && last_waits_ == Waits::kForOrchestration;
+  if (!starved && since_failure_ < orchestration_timeout_) return;
+  run_active_ = false;
+  give_up_(give_up_context_);
+  give_up_ = nullptr;
+}
+
+void Executor::raise_timeout(Waits waits, int running) {
   const long long limit = static_cast<long long>(scheduler_timeout_.count());
   stall_ = Stall{};
   stall_.running = running;
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) stall_.ready += queued(shape);
-  if (running == 0) {
-    stall_.sub_class = "S4:dependency-deadlock";
-    stall_.task = deferred_.first();
-    latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
-                  "nothing happened for %lld ms: %u tasks wait for completion conditions that nobody fulfils "
-                  "(sub_class=S4:dependency-deadlock)",
-                  limit, deferred_.count());
-    return;
+  switch (waits) {
+    case Waits::kForKernel: raise_stuck_kernel(running); return;
+    case Waits::kForCore:
+      stall_.sub_class = "S3:ready-but-all-idle";
+      latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
+                    "nothing happened for %lld ms: %u tasks are ready and no core takes them, which is a defect of the "
+                    "runtime (sub_class=S3:ready-but-all-idle)",
+                    limit, stall_.ready);
+      return;
+    case Waits::kForCondition:
+      stall_.sub_class = "S4:dependency-deadlock";
+      stall_.task = deferred_.first();
+      latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
+                    "nothing happened for %lld ms: %u tasks wait for completion conditions that nobody fulfils "
+                    "(sub_class=S4:dependency-deadlock)",
+                    limit, deferred_.count());
+      return;
+    case Waits::kForOrchestration:
+      stall_.sub_class = "S5:orchestrator-starvation";
+      latch_->raise(
+          abi::ErrorCode::SCHEDULER_TIMEOUT,
+          "the orchestration did not return, and for %lld ms no task was ready, ran or waited: it must end, or submit "
+          "(sub_class=S5:orchestrator-starvation)",
+          static_cast<long long>(orchestration_timeout_.count()));
+      return;
+    case Waits::kForNothing:
+      stall_.sub_class = "unknown:accounting/corruption";
+      latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
+                    "nothing happened for %lld ms: the run is not over, and no task is ready, runs or waits for a "
+                    "condition, which is a defect of the runtime (sub_class=unknown:accounting/corruption)",
+                    limit);
+      return;
   }
+}
+
+void Executor::raise_stuck_kernel(int running) {
   for (int i = 0; i < worker_count_.load(std::memory_order_relaxed); ++i) {
     const Worker& worker = *workers_[i];
     if (!worker.stuck) continue;
@@ -367,7 +447,8 @@ void Executor::raise_timeout(int running) {
                   "no kernel returned for %lld ms; kernel %d of task %u in ring %u, block %d, runs on core %d, one of "
                   "%d that run "
                   "(sub_class=S1:running-stalled)",
-                  limit, worker.running().kernel.load(std::memory_order_relaxed), task.local(), task.ring(),
+                  static_cast<long long>(scheduler_timeout_.count()),
+                  worker.running().kernel.load(std::memory_order_relaxed), task.local(), task.ring(),
                   worker.running().block.load(std::memory_order_relaxed),
                   worker.running().core.load(std::memory_order_relaxed), running);
     return;

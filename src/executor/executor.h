@@ -7,6 +7,9 @@
 //           caller of begin_run; push, wait_for and end_run are its calls. While it is busy, one of two or more workers
 //           stays parked, so that submitter and workers together use the host's CPUs.
 // Seed      With SIMPLER_SIM_SEED set there is one worker, and it takes turns with the submitter: see seeded_order.h.
+// Watchdog  A run that is not over fails when nothing has happened for too long: no block has ended, no task has completed.
+//           What was left then says why, in this order: kernels run, tasks are ready, tasks wait for conditions, or the
+//           orchestration does not return. Time in which the monitor itself does not run does not count.
 // Lifetime  Graph, latch and kernels are borrowed from begin_run until end_run returns.
 // Fork      Threads do not survive a fork: in a child, an inherited Executor may only be destroyed, which frees nothing.
 #pragma once
@@ -41,6 +44,9 @@ struct KernelTable {
 };
 
 class Worker;
+namespace test {
+struct ExecutorProbe;  // breaks what never breaks by itself, to see that the watchdog notices
+}
 
 // What the watchdog saw when it ended a run.
 struct Stall {
@@ -73,6 +79,12 @@ class Executor {
   // kernel does not return: then graph, kernels and this object must stay as they are, for good.
   bool end_run();
 
+  // Submitter, around the user's orchestration. If that does not return, give_up is called, once, on the monitor's thread,
+  // with the latch raised; it must not call this object. Then nothing here looks at the run any more, and
+  // orchestration_returned() is false: a caller that comes back after all must leave the run as it is.
+  void orchestration_begins(void (*give_up)(void* context), void* context);
+  bool orchestration_returned();
+
   // Submitter: a task whose producers are all complete.
   void push(graph::RecordRef record);
 
@@ -94,6 +106,7 @@ class Executor {
 
  private:
   friend class Worker;
+  friend struct test::ExecutorProbe;
   static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
   static constexpr std::chrono::milliseconds kMonitorTick{1};
   static constexpr std::chrono::microseconds kSubmitterSpin{20};  // most waits for one short task are over by then
@@ -117,7 +130,13 @@ class Executor {
   void monitor();
   void tick();
   void watch_progress(int running, std::uint64_t progress);
-  void raise_timeout(int running);
+  void watch_orchestration();
+  // What a run without progress waits for.
+  enum class Waits { kForKernel, kForCore, kForCondition, kForOrchestration, kForNothing };
+  Waits waits_for(int running) const;
+  void raise_timeout(Waits waits, int running);
+  void raise_stuck_kernel(int running);
+  void watch_turns(bool stuck, std::uint64_t progress);
   // Whether a worker that holds `held` (or no core) could take something.
   bool work_visible(const Core* held);
   bool anything_queued(int shape) const;
@@ -173,14 +192,23 @@ class Executor {
   std::condition_variable monitor_wakeup_;
   bool run_active_ = false;
   bool monitor_sleeps_ = false;
-  static constexpr int kGiveUpTicks = 20;  // a kernel that runs for longer may wait for another one
+  static constexpr int kGiveUpTicks = 20;             // a kernel that runs for longer may wait for another one
+  static constexpr int kGiveUpSubmitterTicks = 1000;  // and an orchestration for a kernel's result in memory
+  static constexpr std::chrono::milliseconds kMostPerTick{100};  // that count as time without progress
   int turn_ticks_ = 0;
+  int submitter_ticks_ = 0;
   std::atomic<int> stuck_{0};
   std::mutex limit_mutex_;
   std::uint64_t last_progress_count_ = 0;
-  Clock::time_point last_progress_;
+  Waits last_waits_ = Waits::kForNothing;
+  Clock::time_point last_tick_;
+  Clock::duration without_progress_{0};
+  Clock::duration since_failure_{0};
+  void (*give_up_)(void* context) = nullptr;  // set while the orchestration runs
+  void* give_up_context_ = nullptr;
   Stall stall_;  // written before the latch is raised
-  std::chrono::milliseconds scheduler_timeout_;
+  const std::chrono::milliseconds scheduler_timeout_;
+  const std::chrono::milliseconds orchestration_timeout_;
   std::thread monitor_thread_;
 };
 

@@ -2,10 +2,12 @@
 //
 // What      Submitter and one worker take turns. After each submission, and whenever the submitter waits, the seed decides
 //           how many tasks the worker runs, and which of the ready ones each time. Many seeds explore many orders.
-// Given up  A kernel that does not return while the submitter waits for the turn may wait for another kernel: then the
-//           monitor ends the turns, the rest of the run is unordered, and a warning says so.
-// Threads   start, submitted, give_turn, stop: the submitter. claim, await_turn, take, made_ready, end_turn: the worker.
-//           give_up: the monitor. The worker names the run that it claimed, so one that comes late cannot join the next.
+// Given up  A kernel that does not return while the submitter waits for the turn may wait for another kernel, and a
+//           submitter that does not come back for the result of a ready task: then the monitor ends the turns, the rest of
+//           the run is unordered, and a warning says so.
+// Threads   start, submitted, give_turn, stop: the submitter. claim, await_turn, take, made_ready, end_turn, take_left: the
+//           worker. give_up: the monitor. The worker names the run that it claimed, so one that comes late cannot join the
+//           next.
 // Source    The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #pragma once
 #include <condition_variable>
@@ -96,13 +98,21 @@ class SeededOrder {
     changed_.notify_all();
   }
 
-  // Whether the submitter waits for the worker's turn to end.
-  bool give_up() {
+  // Whose turn is to be ended.
+  enum class Turn { kWorker, kSubmitter };
+  // False if it is not that one's turn, or if no task is ready while it is the submitter's.
+  bool give_up(Turn whose) {
     const std::lock_guard lock(mutex_);
-    if (phase_ != Phase::kWorker) return false;
+    if (phase_ != (whose == Turn::kWorker ? Phase::kWorker : Phase::kSubmitter)) return false;
+    if (whose == Turn::kSubmitter && ready_.empty()) return false;
     phase_ = Phase::kOver;
     changed_.notify_all();
     return true;
+  }
+  // The worker, after the turns: ready tasks that nobody will pick any more.
+  void take_left(std::uint64_t run, std::vector<graph::RecordRef>* left) {
+    const std::lock_guard lock(mutex_);
+    if (run == run_ && phase_ == Phase::kOver) left->swap(ready_);
   }
   void stop() {
     const std::lock_guard lock(mutex_);

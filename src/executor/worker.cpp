@@ -121,6 +121,11 @@ void Worker::take_turns(std::uint64_t run) {
     }
     order.end_turn(run);
   }
+  std::vector<graph::RecordRef> left;
+  order.take_left(run, &left);
+  for (const graph::RecordRef record : left)
+    rings_[static_cast<int>(executor_.graph_->task(record).shape)].push(record);
+  if (!left.empty()) executor_.gate_.announce();
 }
 
 // True with work in hand, and busy; false after a sleep.
@@ -362,7 +367,7 @@ bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t 
   DeferredCompletionSlab& slab = core_->slab();
   if (slab.count == 0 && slab.error_code == 0) return false;
   const DeferredTasks::Refusal refusal = executor_.deferred_.hold(task, record, slab);
-  if (refusal.text != nullptr) fail_run(refusal.code, task, block, refusal.text);
+  if (!refusal.text.empty()) fail_run(refusal.code, task, block, refusal.text.c_str());
   return true;
 }
 
@@ -372,6 +377,14 @@ void Worker::poll_deferred() {
   const std::size_t count = executor_.deferred_.take_due(due, kBatch);
   for (std::size_t i = 0; i < count; ++i) {
     if (executor_.graph_->task(due[i]).blocks_left.fetch_sub(1, std::memory_order_acq_rel) == 1) complete(due[i]);
+  }
+  if (const auto lost = executor_.deferred_.lost(); lost && !executor_.latch_->raised()) {
+    executor_.latch_->raise(
+        abi::ErrorCode::ASYNC_COMPLETION_INVALID,
+        "task %u in ring %u waits for a completion condition at 0x%llx, which was memory when it was "
+        "registered and is not any more: keep it until the task is complete",
+        lost->task.local(), lost->task.ring(), static_cast<unsigned long long>(lost->address));
+    executor_.notify_submitter();
   }
 }
 

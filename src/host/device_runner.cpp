@@ -33,6 +33,7 @@ constexpr const char* kSymbols[] = {"simpler_aicpu_init", "simpler_aicpu_exec", 
                                     "simpler_aicpu_unregister_callable"};
 
 constexpr std::string_view kSimSuffix = "sim";
+constexpr std::int64_t kLookForAbandonedMs = 200;
 constexpr std::int64_t kFinalizeLimitNs = 10'000'000'000;  // of waiting for a run before its device is given up
 
 // The failure of a run, in the words that callers match.
@@ -322,22 +323,26 @@ class DeviceRunner::Impl {
 
   Status wait_run(RunId id, std::int64_t timeout_ns, bool* done) {
     driver::Event* event;
+    std::uint64_t image;
     {
       const std::lock_guard lock(mutex_);
       RunSlot* run = find(id);
       if (run == nullptr) return unknown(id);
       if (run->state != RunSlot::State::kLaunched) return fail(ErrorKind::kState, "the run was not launched");
       event = run->event;
+      image = run->image.address();
     }
     if (Status status = bind_thread(); !status.ok()) return status;
-    const std::int64_t limit_ms = timeout_ns < 0 ? -1 : (timeout_ns + 999'999) / 1'000'000;
-    const int code =
-        driver_.event_sync(driver_.self, event, static_cast<std::int32_t>(std::min<std::int64_t>(limit_ms, INT32_MAX)));
-    *done = code != driver::kEventSyncTimeout;
-    if (!*done) return Status();
-    const Status ended = check(code, "wait_run");
+    const int code = await_event(event, image, timeout_ns < 0 ? INT64_MAX : (timeout_ns + 999'999) / 1'000'000, done);
     const std::lock_guard lock(mutex_);
     RunSlot* run = find(id);
+    if (!*done) {
+      if (state_ != State::kUnusable) return Status();
+      *done = true;  // it is queued behind one that never ends; whoever finalizes it is told
+      if (run != nullptr) run->ended = require_ready();
+      return Status();
+    }
+    const Status ended = check(code, "wait_run");
     if (run != nullptr && !ended.ok()) run->ended = ended;
     return ended;
   }
@@ -414,9 +419,9 @@ class DeviceRunner::Impl {
   Status require_ready() {
     if (state_ == State::kReady) return bind_thread();
     if (state_ == State::kUnusable) {
-      return fail(
-          ErrorKind::kState,
-          "the device is quarantined: a kernel of a failed run has not returned. Close this worker and make a new one");
+      return fail(ErrorKind::kState,
+                  "the device is quarantined: a kernel or the orchestration of a failed run has not returned. Close "
+                  "this worker and make a new one");
     }
     return fail(ErrorKind::kState,
                 state_ == State::kFinalized ? "the device runner is finalized" : "the device runner is not ready");
@@ -451,6 +456,27 @@ class DeviceRunner::Impl {
       if (run.state != RunSlot::State::kFree && run.id == id) return &run;
     }
     return nullptr;
+  }
+
+  // Waits for the end of a run, and looks now and then whether the device has given it up: its program then never ends.
+  int await_event(driver::Event* event, std::uint64_t image, std::int64_t limit_ms, bool* done) {
+    const auto unusable = [this] {
+      const std::lock_guard lock(mutex_);
+      return state_ == State::kUnusable;
+    };
+    for (std::int64_t left_ms = limit_ms;;) {
+      const std::int64_t step_ms = std::min(left_ms, kLookForAbandonedMs);
+      const int code = driver_.event_sync(driver_.self, event, static_cast<std::int32_t>(step_ms));
+      *done = code != driver::kEventSyncTimeout;
+      if (*done) return code;
+      std::uint32_t abandoned = 0;
+      const int failure = driver_.copy_from_device(driver_.self, &abandoned,
+                                                   image + offsetof(abi::RunImage, result.abandoned), sizeof abandoned);
+      *done = failure != driver::kOk || abandoned != 0;
+      if (*done) return failure;
+      left_ms -= step_ms;
+      if (left_ms == 0 || unusable()) return code;
+    }
   }
 
   // Runs an entry of the device program and waits for it.

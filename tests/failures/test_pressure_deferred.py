@@ -1,6 +1,7 @@
 """Tasks that are over only when somebody fulfils the conditions which their kernels left behind."""
 
 import ctypes
+import mmap
 import re
 import threading
 import time
@@ -8,11 +9,16 @@ import time
 import numpy as np
 import pytest
 from failures_kit import ACT, OWN_TENSOR, bench, rings
+from simpler import errors
 from simpler.task_interface import ChipStorageTaskArgs
 
 SOURCE = "deferred.cpp"
 COUNTER, RECORD, URMA = 0, 1, 2
 LONG_S = 20.0
+MAP_FIXED = 0x10
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
 
 def run(worker, entry, *scalars, **options):
@@ -210,6 +216,32 @@ def test_an_error_that_the_kernel_reports(worker, code, name):
 def test_as_many_tasks_may_wait_as_the_list_holds(worker):
     run(worker, "many_waiting", 64, 64)
     fail(worker, "many_waiting", 65, 0, code=102, name="ASYNC_WAIT_OVERFLOW", says=("64 tasks wait", "at most 64"))
+
+
+def test_memory_that_disappears_after_the_registration(worker):
+    page = mmap.mmap(-1, mmap.PAGESIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    handle = worker.worker.register(failures_program("by_the_host"))
+    args = ChipStorageTaskArgs()
+    args.add_tensor(worker.x)
+    args.add_tensor(worker.big)
+    args.add_scalar(address)
+    args.add_scalar(1)
+    submitted = worker.worker.submit(handle, args)
+    with pytest.raises(TimeoutError):
+        submitted.wait(0.05)
+    assert libc.munmap(ctypes.c_void_p(address), mmap.PAGESIZE) == 0
+    with pytest.raises(errors.RunError, match="ASYNC_COMPLETION_INVALID") as caught:
+        submitted.wait(LONG_S)
+    for words in (f"0x{address:x}", "task 0 in ring 0", "keep it until the task is complete"):
+        assert words in str(caught.value)
+    worker.worker.unregister(handle)
+    worker.check_good()
+    # The address space stays the object's, which unmaps it again when it ends.
+    again = libc.mmap(
+        ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ, MAP_FIXED | mmap.MAP_ANON | mmap.MAP_PRIVATE, -1, 0
+    )
+    assert again == address
 
 
 # ---- nobody fulfils it ----

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from failures_kit import bench
+from failures_kit import bench, program
 from simpler import errors
 from simpler.task_interface import ChipStorageTaskArgs
 
@@ -76,3 +76,79 @@ def test_a_missing_entry_tensor_is_named_with_the_count(capfd):
         with pytest.raises(errors.RunError, match="argument 1 was asked for, and the call passed 1"):
             one.worker.run(next(iter(one.handles.values())), args)
         assert "the signature of good names 2 tensors, and the run passes 1" in capfd.readouterr().err
+
+
+# ---- orchestrations that do not return ----
+
+LIMIT_MS = 300
+
+
+@pytest.fixture
+def short_limit(monkeypatch):
+    monkeypatch.setenv("SIMPLER_STREAM_SYNC_TIMEOUT_MS", str(LIMIT_MS))
+
+
+STARVED = (100, "SCHEDULER_TIMEOUT", (f"{LIMIT_MS} ms", "S5:orchestrator-starvation", "SIMPLER_STREAM_SYNC_TIMEOUT_MS"))
+
+
+@pytest.mark.parametrize(
+    "entry, configuration, code, name, says",
+    [
+        ("endless", "", *STARVED),
+        ("endless_behind_tasks", "", *STARVED),
+        ("waits_for_memory", "endless_configuration", *STARVED),
+        ("endless_after_a_failure", "", 9, "EXPLICIT_ORCH_FATAL", ("gave up at 17",)),
+    ],
+)
+def test_an_orchestration_that_does_not_return_fails_its_run(
+    short_limit, capfd, entry, configuration, code, name, says
+):
+    with bench() as one:
+        one.check_good()
+        with pytest.raises(errors.RunError) as caught:
+            one.run(entry, source="endless.cpp", expects=configuration)
+        assert (caught.value.code, caught.value.name) == (-code, name)
+        missing = [words for words in says if words not in str(caught.value)]
+        assert not missing, f"the text does not say {missing}: {caught.value}"
+        assert one.untouched()
+        if code == 100:
+            line = next(line for line in capfd.readouterr().err.splitlines() if "sub_class=S5" in line)
+            done = 1 if entry == "endless_behind_tasks" else 0
+            for words in (f"completed={done}/{done}", "running=0", "ready=0", "waiting=0", "orch_done=0"):
+                assert words in line
+        with pytest.raises(errors.StateError, match="quarantined.*Close this worker and make a new one"):
+            one.run("good")
+    with bench() as another:
+        another.check_good()
+
+
+def test_a_run_that_is_queued_behind_an_endless_one_fails_too(short_limit):
+    with bench() as one:
+        endless, good = (one.worker.register(program(*which)) for which in (("endless", "endless.cpp"), ("good",)))
+        runs = []
+        for handle in (endless, good):
+            args = ChipStorageTaskArgs()  # on arrays of its own, so that it does not wait for the other one
+            args.add_tensor(one.x.copy())
+            args.add_tensor(one.big.copy())
+            runs.append(one.worker.submit(handle, args))
+        first, second = runs
+        with pytest.raises(errors.RunError, match="S5:orchestrator-starvation"):
+            first.wait(20)
+        with pytest.raises(errors.SimplerError, match="quarantined|poisoned"):
+            second.wait(20)
+
+
+def test_a_limit_that_is_no_number_is_ignored_with_a_warning(monkeypatch, capfd):
+    monkeypatch.setenv("SIMPLER_STREAM_SYNC_TIMEOUT_MS", "5s")
+    with bench() as one:
+        one.check_good()
+    assert "SIMPLER_STREAM_SYNC_TIMEOUT_MS=5s is ignored: it must be a whole number" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["", "1", "2"])
+def test_an_orchestration_may_wait_for_what_a_kernel_writes(monkeypatch, seed):
+    """With a seed, the submitter has the turn, and does not give it back by itself."""
+    monkeypatch.setenv("SIMPLER_SIM_SEED", seed)
+    with bench() as one:
+        one.run("waits_for_memory", source="endless.cpp")
+        assert one.x.tolist() == [9 * i + 21 for i in range(64)]

@@ -15,6 +15,12 @@
 #include "unit/support/run_rig.h"
 
 namespace simpler::executor {
+
+struct test::ExecutorProbe {
+  // No worker may be awake any more: what is ready stays so.
+  static void keep_workers_asleep(Executor& executor) { executor.gate_.set_limit(0); }
+};
+
 namespace {
 
 using graph::Shape;
@@ -398,6 +404,55 @@ TEST(ExecutorFailure, AKernelThatDoesNotReturnIsReportedAfterTheTimeLimit) {
             std::string::npos)
       << rig.latch.text();
   EXPECT_TRUE(rig.run([&] { rig.task([](std::int64_t*) {}); }));
+}
+
+// What never happens unless the runtime itself is broken still ends the run.
+TEST(ExecutorFailure, ReadyTasksThatNobodyTakesEndTheRunAfterTheTimeLimit) {
+  setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "60", 1);
+  RunRig rig(1, 2);
+  unsetenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
+  EXPECT_TRUE(rig.run([&] { rig.task([](std::int64_t*) {}); }));
+  EXPECT_FALSE(rig.run([&] {
+    while (rig.executor.active()) std::this_thread::yield();
+    test::ExecutorProbe::keep_workers_asleep(rig.executor);
+    for (int i = 0; i < 3; ++i) rig.task([](std::int64_t*) {});
+  }));
+  EXPECT_EQ(rig.latch.code(), code(abi::ErrorCode::SCHEDULER_TIMEOUT));
+  EXPECT_EQ(std::string(rig.executor.stall().sub_class), "S3:ready-but-all-idle");
+  EXPECT_EQ(rig.executor.stall().ready, 3u);
+  EXPECT_NE(std::string(rig.latch.text()).find("60 ms: 3 tasks are ready"), std::string::npos) << rig.latch.text();
+}
+
+TEST(ExecutorFailure, ARunThatIsNotOverAndHasNothingToDoEndsAfterTheTimeLimit) {
+  setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "60", 1);
+  RunRig rig(1, 2);
+  unsetenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
+  EXPECT_FALSE(rig.run([&] {
+    while (!rig.latch.raised()) std::this_thread::yield();
+  }));
+  EXPECT_EQ(std::string(rig.executor.stall().sub_class), "unknown:accounting/corruption");
+  EXPECT_TRUE(rig.run([&] { rig.task([](std::int64_t*) {}); }));
+}
+
+TEST(ExecutorFailure, AnOrchestrationThatDoesNotReturnIsGivenUpOnceAndIsTold) {
+  setenv("SIMPLER_STREAM_SYNC_TIMEOUT_MS", "60", 1);
+  RunRig rig(1, 2);
+  unsetenv("SIMPLER_STREAM_SYNC_TIMEOUT_MS");
+  std::atomic<int> given_up{0};
+  const auto give_up = [](void* count) { ++*static_cast<std::atomic<int>*>(count); };
+  EXPECT_TRUE(rig.run([&] {
+    rig.executor.orchestration_begins(give_up, &given_up);
+    rig.task([](std::int64_t*) {});
+    EXPECT_TRUE(rig.executor.orchestration_returned());
+  }));
+  EXPECT_EQ(given_up, 0);
+  EXPECT_FALSE(rig.run([&] {
+    rig.executor.orchestration_begins(give_up, &given_up);
+    while (given_up == 0) std::this_thread::yield();
+    EXPECT_FALSE(rig.executor.orchestration_returned());
+  }));
+  EXPECT_EQ(given_up, 1);
+  EXPECT_EQ(std::string(rig.executor.stall().sub_class), "S5:orchestrator-starvation");
 }
 
 // ---- cores ----------------------------------------------------------------------------------------------------------

@@ -93,10 +93,14 @@ StreamingRuntime::StreamingRuntime(executor::Executor& executor) : executor_(exe
 void StreamingRuntime::run(const Orchestration& orchestration, const executor::KernelTable& kernels,
                            abi::RunImage& image) {
   image.result = {};
-  const auto begin = Clock::now();
+  image_ = &image;
+  begin_ = Clock::now();
   latch_.clear();
   bool submitted_all = false;
-  if (!configure(image)) {
+  if (quarantined_) {
+    image.result.abandoned = 1;
+    latch_.raise(ErrorCode::SCHEDULER_TIMEOUT, "not started: a kernel of the run before has not returned");
+  } else if (!configure(image)) {
     latch_.raise(ErrorCode::HEAP_RING_DEADLOCK,
                  "the system refuses the address space for task windows of %llu, %llu, %llu and %llu tasks",
                  static_cast<unsigned long long>(image.rings.ring_task_window[0]),
@@ -106,32 +110,49 @@ void StreamingRuntime::run(const Orchestration& orchestration, const executor::K
   } else {
     kernels_ = &kernels;
     orchestration.bind(&binding_);
-    int expected = 0;
-    executor::CrashGuard::install();
-    call_user("the configuration function", [&] { expected = orchestration.expected_arg_count(image.args); });
-    const int given = image.args.tensor_count() + image.args.scalar_count();
-    if (!latch_.raised() && given < expected) {
-      image.result.code = abi::RunResult::kTooFewArguments;
-      std::snprintf(image.result.text, sizeof image.result.text,
-                    "the orchestration expects %d arguments and got %d (%d tensors, %d scalars)", expected, given,
-                    image.args.tensor_count(), image.args.scalar_count());
-      return;
-    }
     graph_.begin();
     executor_.begin_run(graph_, latch_, kernels);
     graph_.scopes().open(PTO2ScopeMode::AUTO);
-    if (!latch_.raised()) call_user("the orchestration", [&] { orchestration.enter(image.args); });
+    if (!orchestrate(orchestration, image)) return;
     submitted_all = !latch_.raised();
     while (graph_.scopes().any()) graph_.scopes().close();
     drain();
-    abandoned_ = !executor_.end_run();
-    image.result.abandoned = abandoned_;
+    quarantined_ = !executor_.end_run();
+    image.result.abandoned = quarantined_ ? 1 : 0;
     for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
       abi::TimingWindow& window = image.result.timing_slots[slot];
-      executor_.timing_slots().window(slot, begin, &window.begin_ns, &window.end_ns);
+      executor_.timing_slots().window(slot, begin_, &window.begin_ns, &window.end_ns);
     }
   }
-  image.result.wall_ns = static_cast<std::uint64_t>((Clock::now() - begin).count());
+  report(image, submitted_all);
+}
+
+bool StreamingRuntime::orchestrate(const Orchestration& orchestration, abi::RunImage& image) {
+  executor::CrashGuard::install();
+  executor_.orchestration_begins([](void* self) { static_cast<StreamingRuntime*>(self)->give_up(); }, this);
+  int expected = 0;
+  call_user("the configuration function", [&] { expected = orchestration.expected_arg_count(image.args); });
+  const int given = image.args.tensor_count() + image.args.scalar_count();
+  const bool enough = given >= expected;
+  if (enough && !latch_.raised()) call_user("the orchestration", [&] { orchestration.enter(image.args); });
+  if (!executor_.orchestration_returned()) return false;
+  if (!enough && !latch_.raised()) {
+    image.result.code = abi::RunResult::kTooFewArguments;
+    std::snprintf(image.result.text, sizeof image.result.text,
+                  "the orchestration expects %d arguments and got %d (%d tensors, %d scalars)", expected, given,
+                  image.args.tensor_count(), image.args.scalar_count());
+  }
+  return true;
+}
+
+// On the monitor's thread; the orchestration still runs on the thread that called run().
+void StreamingRuntime::give_up() {
+  report(*image_, false);
+  __atomic_store_n(&image_->result.abandoned, 1u, __ATOMIC_RELEASE);  // pairs with the host's look at the word alone
+}
+
+void StreamingRuntime::report(abi::RunImage& image, bool submitted_all) {
+  image.result.wall_ns = static_cast<std::uint64_t>((Clock::now() - begin_).count());
   if (!latch_.raised()) return;
   while (!latch_.ready()) std::this_thread::yield();  // another thread is formatting the text
   image.result.code = latch_.code();

@@ -5,7 +5,8 @@
 //           resource, decides when waiting is hopeless, and reads and writes elements in order with the tasks.
 // Threads   run() and everything it calls back: one thread.
 // Lifetime  Executor is borrowed for the runtime's life; orchestration, kernels and image for one run.
-// Errors    A failing run ends with a code and a text in the image; the runtime serves the next run.
+// Errors    A failing run ends with a code and a text in the image; the runtime serves the next run. Unless the image says
+//           `abandoned`: then user code still runs, neither this object nor the code may go away, and no run may follow.
 #pragma once
 #include <chrono>
 #include <vector>
@@ -23,9 +24,6 @@ class StreamingRuntime {
 
   void run(const Orchestration& orchestration, const executor::KernelTable& kernels, abi::RunImage& image);
 
-  // A kernel of a failed run has not returned: neither this object nor the code may go away, and no run may follow.
-  bool abandoned() const { return abandoned_; }
-
  private:
   using Clock = executor::Executor::Clock;
   static constexpr std::chrono::milliseconds kNoProgressLimit{500};  // of a blocked submission while nothing is active
@@ -41,6 +39,10 @@ class StreamingRuntime {
 
   bool configure(const abi::RunImage& image);
   template <typename Function> void call_user(const char* what, Function function);
+  // Configuration function and entry. False if they did not return in time: the run is not this thread's any more.
+  bool orchestrate(const Orchestration& orchestration, abi::RunImage& image);
+  void give_up();
+  void report(abi::RunImage& image, bool submitted_all);
   // The line that tools look for after a time-out of the watchdog.
   void log_stall(bool submitted_all) const;
   void drain();
@@ -66,13 +68,15 @@ class StreamingRuntime {
   Binding binding_;
   graph::Graph graph_;
   graph::ErrorLatch latch_;
-  bool abandoned_ = false;
+  bool quarantined_ = false;  // a kernel of an earlier run has not returned
   bool noted_early_resolve_ = false;
   bool noted_dump_ = false;
   bool configured_ = false;
   abi::RuntimeEnv configured_rings_{};
   std::uint64_t configured_heaps_[graph::kRings] = {};
   const executor::KernelTable* kernels_ = nullptr;
+  abi::RunImage* image_ = nullptr;  // of the run
+  Clock::time_point begin_;
   std::vector<PTO2TaskId> accessors_;
 };
 
