@@ -20,6 +20,13 @@ struct PTO2Runtime;
 
 enum class PTO2LogLevel : int32_t { kDebug = 10, kInfo = 20, kTiming = 25, kWarn = 30, kError = 40 };
 
+// How a use of a recorded graph begins; see pto_graph_api.h.
+struct SimplerGraphBlock {
+  bool execute_block = true;  // the caller submits the body's tasks
+  bool recording = false;     // they are recorded
+  PTO2TaskId task_id = PTO2TaskId::invalid();
+};
+
 // The calls behind the API. `rt` is the runtime bound to this shared object.
 struct PTO2RuntimeOps {
   TaskOutputTensors (*submit_task)(PTO2Runtime* rt, const MixedKernels& kernels, const CoreTaskArgs& args);
@@ -36,6 +43,10 @@ struct PTO2RuntimeOps {
                           uint64_t value);
   int32_t (*available_cluster_count)(PTO2Runtime* rt);
   int32_t (*available_aiv_count)(PTO2Runtime* rt);
+  // `always_ended`: graph_end follows wherever the block is executed, and not only where it is recorded.
+  SimplerGraphBlock (*graph_begin)(PTO2Runtime* rt, uint64_t key, const CoreTaskArgs& boundary, bool always_ended);
+  bool (*graph_end)(PTO2Runtime* rt);
+  PTO2TaskId (*graph_commit)(PTO2Runtime* rt);
 };
 
 struct PTO2Runtime {
@@ -209,7 +220,9 @@ class PTO2ScopeGuard {
 #define PTO2_SCOPE_GUARD(...) \
   [[maybe_unused]] PTO2ScopeGuard SIMPLER_CONCAT(simpler_scope_, __COUNTER__) { __VA_ARGS__ }
 
-// ---- element access: waits for the tasks that write the element (set: also for those that read it) ------------------
+// ---- element access -------------------------------------------------------------------------------------------------
+// tensormap_and_ringbuffer waits for the tasks that write the tensor (set: also for those that read it). host_build_graph
+// runs no task before the orchestration ends: it accesses entry tensors that no task writes, and refuses all others.
 
 template <typename T = uint64_t>
 static inline T get_tensor_data(const ChipTensor& tensor, uint32_t ndims, const uint32_t indices[]) {
@@ -219,3 +232,7 @@ template <typename T = uint64_t>
 static inline void set_tensor_data(const ChipTensor& tensor, uint32_t ndims, const uint32_t indices[], T value) {
   current_runtime()->ops->set_tensor_data(current_runtime(), tensor, ndims, indices, to_u64(value));
 }
+
+#if defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
+#include "pto_graph_api.h"
+#endif

@@ -122,8 +122,11 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
                    offset, source.scalar_count_);
       return;
     }
-    for (int i = 0; i < count; ++i)
-      append_scalar(source.scalars_[offset + i], source.scalar_dtypes_[offset + i], nullptr);
+    for (int i = offset; i < offset + count; ++i) {
+      append_scalar(source.scalars_[i], source.scalar_dtypes_[i],
+                    source.is_boundary_ ? &source.scalars_[i] : source.scalar_sources_[i]);
+      source.note_scalar_read(i);
+    }
   }
 
   // Tasks that this one waits for and whose memory it keeps alive. `ids` is borrowed until the submit call returns.
@@ -182,6 +185,7 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
     allow_early_resolve_ = false;
     predicate_ = CoreTaskPredicate{};
     timing_slot_ = -1;
+    scalars_exposed_ = false;
     dump_mask_ = dump_ambiguous_mask_ = 0;
   }
   void reset() {
@@ -198,11 +202,37 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
 
   const TensorRef& tensor(int32_t i) const { return tensors_[i]; }
   TensorArgType tag(int32_t i) const { return static_cast<TensorArgType>(tags_[i]); }
+#if defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
+  // By reference: where the value goes tells whether a recorded graph hands it on or computes from it.
+  const uint64_t& scalar(int32_t i) const {
+    note_scalar_read(i);
+    return scalars_[i];
+  }
+  // Whoever may change it later makes the arguments no boundary of a graph.
+  uint64_t& scalar(int32_t i) {
+    scalars_exposed_ = true;
+    scalar_sources_[i] = nullptr;
+    return scalars_[i];
+  }
+#else
   uint64_t scalar(int32_t i) const { return scalars_[i]; }
+#endif
   const uint64_t* scalars() const { return scalars_; }
   const uint8_t* scalar_dtypes() const { return scalar_dtypes_; }
   int32_t tensor_count() const { return tensor_count_; }
   int32_t scalar_count() const { return scalar_count_; }
+
+  // For the recording of graphs. `scalar_source` is the object that a scalar was added from, maybe gone by now; for a
+  // scalar copied from other arguments, that of theirs, or theirs if they are the boundary.
+  const void* scalar_source(int32_t i) const { return scalar_sources_[i]; }
+  bool scalars_exposed() const { return scalars_exposed_; }
+  void begin_boundary() const {
+    is_boundary_ = true;
+    for (uint8_t& reads : scalar_reads_) reads = 0;
+  }
+  void end_boundary() const { is_boundary_ = false; }
+  // Since begin_boundary; 255 stands for any number above.
+  int scalar_reads(int32_t i) const { return scalar_reads_[i]; }
 
  protected:
   // set_error with values in the text, which the object keeps.
@@ -245,6 +275,9 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
     scalar_dtypes_[scalar_count_] = dtype;
     scalar_sources_[scalar_count_++] = source;
   }
+  void note_scalar_read(int32_t i) const {
+    if (is_boundary_ && scalar_reads_[i] < 255) ++scalar_reads_[i];
+  }
   void bind_dependencies(const PTO2TaskId* ids, const DepFlags* kinds, uint32_t count) {
     if (count == 0) {
       deps_ = nullptr;
@@ -279,9 +312,12 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   uint64_t dump_mask_ = 0;
   uint64_t dump_ambiguous_mask_ = 0;
   bool allow_early_resolve_ = false;
+  bool scalars_exposed_ = false;
+  mutable bool is_boundary_ = false;
   CoreTaskPredicate predicate_;
   uint8_t tags_[MaxT];
   uint8_t scalar_dtypes_[MaxS];
+  mutable uint8_t scalar_reads_[MaxS];  // meaningful while is_boundary_
   TensorRef tensors_[MaxT];
   uint64_t scalars_[MaxS];
   const void* scalar_sources_[MaxS];

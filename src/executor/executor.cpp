@@ -186,9 +186,7 @@ bool Executor::end_run() {
 void Executor::push(graph::RecordRef record) {
   graph::Task& task = graph_->task(record);
   if (task.shape == graph::Shape::kDummy) {
-    // It runs nothing, and it was submitted just now: nobody waits for it yet.
-    graph_->complete(task,
-                     [](graph::RecordRef) { SIMPLER_CHECK(false, "a task that was just submitted has a consumer"); });
+    complete_dummies(record);
     return;
   }
   if (order_.enabled() && order_.in_turns()) {
@@ -203,6 +201,28 @@ void Executor::push(graph::RecordRef record) {
   }
   gate_.announce();
   if (streak_ >= kBusyStreak) set_submitter_busy(true);
+}
+
+// A ready dummy runs nothing: it completes here, and so do the dummies that this makes ready. What else this makes ready
+// is pushed; while tasks are submitted there is none, since nobody waits for a task that was submitted just now.
+void Executor::complete_dummies(graph::RecordRef record) {
+  graph_->task(record).next_open = graph::kNoRecord;
+  std::vector<graph::RecordRef> woken;
+  while (record != graph::kNoRecord) {
+    graph::Task& task = graph_->task(record);
+    graph::RecordRef next = task.next_open;
+    graph_->complete(task, [&](graph::RecordRef consumer) {
+      graph::Task& ready = graph_->task(consumer);
+      if (ready.shape == graph::Shape::kDummy) {
+        ready.next_open = next;
+        next = consumer;
+      } else {
+        woken.push_back(consumer);
+      }
+    });
+    record = next;
+  }
+  for (const graph::RecordRef ready : woken) push(ready);
 }
 
 void Executor::set_submitter_busy(bool busy) {

@@ -126,6 +126,7 @@ class Executor {
   void set_submitter_busy(bool busy);
   void submitter_waits();
   bool give_turn();
+  void complete_dummies(graph::RecordRef record);
   void refresh_limit();
   void monitor();
   void tick();

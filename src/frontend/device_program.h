@@ -34,7 +34,9 @@ class DeviceProgram {
 };
 
 // Names of the runtimes that load_program knows, for messages.
-inline constexpr std::string_view kRuntimeNames[] = {"host_build_graph", "tensormap_and_ringbuffer"};
+inline constexpr std::string_view kHostBuiltRuntime = "host_build_graph",
+                                  kStreamingRuntime = "tensormap_and_ringbuffer";
+inline constexpr std::string_view kRuntimeNames[] = {kHostBuiltRuntime, kStreamingRuntime};
 
 // nullptr for a runtime that has no device program.
 std::unique_ptr<DeviceProgram> load_program(std::string_view runtime, ChipShape chip);

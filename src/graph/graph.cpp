@@ -3,10 +3,13 @@
 #include <cstring>
 #include <new>
 
+#include "graph/output_memory.h"
+
 namespace simpler::graph {
 namespace {
 
 constexpr std::uint32_t kReclaimEvery = 32;  // submissions between two attempts to reclaim although nothing is short
+constexpr std::uint64_t kTypicalNodeBytes = 1024;  // of the record of a task of a recorded graph
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
 
@@ -25,18 +28,6 @@ bool is_tracked(const CoreTaskArgs& args, int i) {
 }
 bool writes(TensorArgType tag) { return tag == TensorArgType::INOUT || tag == TensorArgType::OUTPUT_EXISTING; }
 
-// Fills `bytes` with the low `width` bytes of `value`, doubling what is there already.
-void fill(char* target, std::uint64_t bytes, std::uint64_t value, std::uint64_t width) {
-  if (bytes == 0) return;
-  std::uint64_t done = width < bytes ? width : bytes;
-  std::memcpy(target, &value, done);
-  while (done < bytes) {
-    const std::uint64_t step = done < bytes - done ? done : bytes - done;
-    std::memcpy(target + done, target, step);
-    done += step;
-  }
-}
-
 // Written in place: a descriptor that is built elsewhere and copied stalls on its own stores.
 void materialize(const TensorCreateInfo& info, char* address, PTO2TaskId owner, ChipTensor& tensor) {
   tensor.init_external(address, info.buffer_size_bytes(), info.shapes, info.ndims, info.dtype, info.version,
@@ -47,22 +38,37 @@ void materialize(const TensorCreateInfo& info, char* address, PTO2TaskId owner, 
 
 }  // namespace
 
-bool Graph::configure(const RingSizes& sizes, const std::array<char*, kRings>& heaps) {
+bool Graph::configure(const RingSizes& sizes, const std::array<char*, kRings>& heaps, Lifetime lifetime) {
+  const bool whole = lifetime == Lifetime::kRun;
   sizes_ = sizes;
+  if (whole) {
+    sizes_.window = {sizes.window[0], kNodeWindow, 4, 4};
+    sizes_.dep_pool = {};
+  }
+  lifetime_ = lifetime;
+  kept_flags_ = whole ? DEP_WAIT : DEP_WAIT | DEP_RETAIN;
+  scopes_.configure(lifetime);
   std::uint64_t total = 0, edges = 0;
   for (int r = 0; r < kRings; ++r) {
-    rings_[r].mask = sizes.window[r] - 1;
+    rings_[r].mask = sizes_.window[r] - 1;
     rings_[r].first_slot = static_cast<std::uint32_t>(total);
-    rings_[r].heap_base = heaps[r];
-    total += sizes.window[r];
-    edges += std::uint64_t{2} * sizes.dep_pool[r];
+    rings_[r].heap_base = heaps[whole ? 0 : r];
+    total += sizes_.window[r];
+    edges += std::uint64_t{2} * sizes_.dep_pool[r];
   }
   if (total > UINT32_MAX) return false;
   slot_count_ = static_cast<std::uint32_t>(total);
   // Every task at its largest, plus the edges that the budgets allow beyond those; twice, since chunks fill unevenly.
+  // Tasks of recorded graphs are so many that a plausible size must do.
+  std::uint64_t largest_count = total, typical = 0;
+  if (whole) {
+    largest_count = sizes_.window[0];
+    edges = std::uint64_t{kMaxFanIn} * sizes_.window[0];
+    typical = std::uint64_t{kNodeWindow} * kTypicalNodeBytes;
+  }
   const std::uint64_t largest = Task::bytes(kInlineEdges, CORE_MAX_TENSOR_ARGS, CORE_MAX_SCALAR_ARGS, true);
-  const std::uint64_t bytes =
-      2 * (total * largest + edges * (sizeof(Edge) + sizeof(PTO2TaskId))) + 16 * RecordArena::kChunkBytes;
+  const std::uint64_t bytes = 2 * (largest_count * largest + typical + edges * (sizeof(Edge) + sizeof(PTO2TaskId))) +
+                              16 * RecordArena::kChunkBytes;
   return slot_memory_.reserve(total * sizeof(Slot)) && book_memory_.reserve(total * sizeof(SlotBook)) &&
          records_.reserve(bytes);
 }
@@ -81,6 +87,7 @@ void Graph::begin() {
 }
 
 void Graph::add_dependency(PTO2TaskId id, DepFlags flags) {
+  flags = flags & kept_flags_;
   SlotBook& book = books()[slot_of(id)];
   if (book.mark_epoch == epoch_) {
     Dependency& known = dependencies_[book.mark_position];
@@ -98,7 +105,6 @@ void Graph::next_epoch() {
   dependencies_.clear();
   covered_.clear();
   retained_dependencies_ = write_count_ = 0;
-  map_.tidy();
   if (++epoch_ != 0) return;
   for (std::uint32_t s = 0; s < slot_count_; ++s)
     books()[s].mark_epoch = 0;  // marks of 2^32 submissions ago would look fresh
@@ -113,6 +119,7 @@ void Graph::add_creator(const ChipTensor& tensor, DepFlags flags) {
 // Fills dependencies_, covered_, accesses_ and the counts that go with them. Returns why it refuses, or nullptr.
 const char* Graph::collect_dependencies(const CoreTaskArgs& args) {
   next_epoch();
+  map_.tidy();
   for (std::uint32_t i = 0; i < args.explicit_dep_count(); ++i) {
     const PTO2TaskId id = args.explicit_dep(i);
     if (id.raw >> 32 >= kRings) return "an explicit dependency is not a task id of this run";
@@ -156,25 +163,30 @@ bool Graph::has_room(int r, std::uint64_t heap_bytes, Shortage* shortage) {
     *shortage = {Resource::kWindow, r, 1, ring.next - ring.head, ring.mask};
     return false;
   }
-  if (heap_bytes > 0 && ring.heap.place(heap_bytes) == HeapRing::kDoesNotFit) {
+  HeapRing& heap = memory_of(r).heap;
+  if (heap_bytes > 0 && heap.place(heap_bytes) == HeapRing::kDoesNotFit) {
     reclaim(r);
-    if (ring.heap.place(heap_bytes) == HeapRing::kDoesNotFit) {
-      *shortage = {Resource::kHeap, r, heap_bytes, ring.heap.used(), ring.heap.capacity()};
+    if (heap.place(heap_bytes) == HeapRing::kDoesNotFit) {
+      *shortage = {Resource::kHeap, r, heap_bytes, heap.used(), heap.capacity()};
       return false;
     }
   }
   return true;
 }
 
-bool Graph::has_room_for_dependencies(int r, Shortage* shortage) const {
+bool Graph::has_room_for_dependencies(int r, bool joins, Shortage* shortage) const {
   const Ring& ring = rings_[r];
   const std::uint32_t capacity = sizes_.dep_pool[r], edges = static_cast<std::uint32_t>(dependencies_.size());
-  if (ring.spill_charged + spill_of(edges) > capacity && spill_of(edges) > 0) {
+  if (lifetime_ == Lifetime::kRun) {
+    if (edges > kMaxFanIn && !joins) {
+      *shortage = {Resource::kFanIn, r, edges, 0, kMaxFanIn};
+      return false;
+    }
+  } else if (ring.spill_charged + spill_of(edges) > capacity && spill_of(edges) > 0) {
     *shortage = {Resource::kSpill, r, spill_of(edges), ring.spill_charged, capacity};
     return false;
-  }
-  // A task whose producers have all completed is never wired, and is charged nothing but spill.
-  if (ring.edges_charged + edges > capacity && edges > 0 && !all_dependencies_complete()) {
+    // A task whose producers have all completed is never wired, and is charged nothing but spill.
+  } else if (ring.edges_charged + edges > capacity && edges > 0 && !all_dependencies_complete()) {
     *shortage = {Resource::kDependencies, r, edges, ring.edges_charged, capacity};
     return false;
   }
@@ -200,7 +212,7 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
   *refusal = collect_dependencies(args);
   if (*refusal != nullptr) return Outcome::kRefused;
   if (spec.shape == Shape::kAlloc) dependencies_.clear();  // complete from the start: there is nothing to wait for
-  if (!has_room_for_dependencies(r, shortage)) return Outcome::kShort;
+  if (!has_room_for_dependencies(r, spec.joins, shortage)) return Outcome::kShort;
   const bool has_predicate = spec.shape <= Shape::kMix && args.predicate().op != PredicateOp::NONE &&
                              args.predicate().operand.tensor != nullptr &&
                              args.predicate().operand.tensor->buffer.addr != 0;
@@ -224,7 +236,7 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
   char* output = ring.heap_base;
   book.owns_heap = heap_bytes > 0;
   if (book.owns_heap) {
-    const std::uint64_t offset = ring.heap.allocate(heap_bytes);
+    const std::uint64_t offset = memory_of(r).heap.allocate(heap_bytes);
     output += offset;
     book.heap_end = offset + heap_bytes;
   }
@@ -314,12 +326,14 @@ bool Graph::link(Task& task, RecordRef record) {
     if (retain) ++books()[slot_of(dependency.id)].retained;
   }
   Edge* edges = records_.edges();
+  const bool alone = lifetime_ == Lifetime::kRun;
   std::uint32_t satisfied = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t edge = RecordArena::edge_of(record, i);
     edges[edge].consumer = record;
-    if (slots()[slot_of(producers[i])].wake.link(edges, edge, generation_of(producers[i])) == Link::kProducerDone)
-      ++satisfied;
+    WakeList& list = slots()[slot_of(producers[i])].wake;
+    const Link link = alone ? list.link_alone(edges, edge) : list.link(edges, edge, generation_of(producers[i]));
+    satisfied += link == Link::kProducerDone;
   }
   Ring& ring = rings_[task.id.ring()];
   ring.spill_charged += spill_of(count);
@@ -344,6 +358,7 @@ void Graph::retire(int r) {
 }
 
 bool Graph::reclaim(int r, std::uint32_t at_most) {
+  if (lifetime_ == Lifetime::kRun) return false;
   Ring& ring = rings_[r];
   std::uint32_t limit = ring.next, oldest = 0;
   if (scopes_.oldest_owned(r, &oldest)) limit = oldest;

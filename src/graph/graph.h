@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/virtual_memory.h"
+#include "graph/definition.h"
 #include "graph/heap_ring.h"
 #include "graph/record_arena.h"
 #include "graph/scopes.h"
@@ -28,8 +29,12 @@ namespace simpler::graph {
 
 constexpr std::uint64_t kOutputAlignment = 1024;  // bytes: each output of a task starts on such a boundary
 constexpr std::uint32_t kInlineEdges = 64;        // edges of one task beyond these are charged to the spill budget
+// Lifetime::kRun:
+constexpr std::uint32_t kMaxFanIn = 128;         // producers of one task
+constexpr std::uint32_t kNodeWindow = 1u << 20;  // tasks of recorded graphs in one run
 
-// Sizes of the four rings, by scope depth. Windows are powers of two >= 4, heaps >= 1024 bytes.
+// Sizes of the four rings, by scope depth. Windows are powers of two >= 4, heaps >= 1024 bytes. With Lifetime::kRun only
+// window and heap of the first one count.
 struct RingSizes {
   std::array<std::uint32_t, kRings> window;    // tasks
   std::array<std::uint64_t, kRings> heap;      // bytes
@@ -42,9 +47,10 @@ struct TaskSpec {
   std::int16_t kernels[3];
   std::int32_t block_count;
   bool sync_start;
+  bool joins = false;  // stands for the end of a recorded graph: any number of producers
 };
 
-enum class Resource : std::uint8_t { kNone, kWindow, kHeap, kDependencies, kSpill, kRegions, kRecords };
+enum class Resource : std::uint8_t { kNone, kWindow, kHeap, kDependencies, kSpill, kRegions, kRecords, kFanIn };
 
 // Why a task could not be taken now.
 struct Shortage {
@@ -69,7 +75,7 @@ enum class Outcome { kTaken, kShort, kRefused };
 class Graph {
  public:
   // False if the system refuses the address space. `heaps` are the bases of the rings' output memory, as tasks see them.
-  bool configure(const RingSizes& sizes, const std::array<char*, kRings>& heaps);
+  bool configure(const RingSizes& sizes, const std::array<char*, kRings>& heaps, Lifetime lifetime = Lifetime::kScopes);
   // Forgets the last run.
   void begin();
 
@@ -78,6 +84,20 @@ class Graph {
   // kTaken fills *submitted; kShort fills *shortage; kRefused fills *refusal with a literal.
   Outcome submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted* submitted, Shortage* shortage,
                  const char** refusal);
+
+  // Lifetime::kRun, for recorded graphs, whose tasks are on kNodeRing: submits all tasks of a graph at once. `boundary`
+  // fits the definition. *first_node receives the local id of the first task; `ready` the tasks that wait for nobody.
+  Outcome replay(const Definition& definition, const CoreTaskArgs& boundary, std::uint32_t* first_node,
+                 std::vector<RecordRef>* ready, Shortage* shortage);
+  // Calls visit(present) for the tracked writes of a task; see TensorMap.
+  template <typename Visit> void for_each_write(PTO2TaskId id, Visit visit) const {
+    map_.for_each_of_task(books()[slot_of(id)].first_writer, visit);
+  }
+  const Task& task_of(PTO2TaskId id) const { return *records_.at(slots()[slot_of(id)].record); }
+  // Lifetime::kRun: where the next output is allocated.
+  std::uint64_t heap_top() const {
+    return reinterpret_cast<std::uint64_t>(rings_[0].heap_base) + rings_[0].heap.used();
+  }
 
   // On the thread that finished the task's last block. Calls ready(record) for each task that became ready; ready must
   // not complete tasks itself. Afterwards the task must not be touched.
@@ -117,7 +137,10 @@ class Graph {
   Task& task(RecordRef record) const { return *records_.at(record); }
   std::uint32_t capacity() const { return slot_count_; }  // most tasks that can be live at once
   std::uint64_t submitted_count() const { return submitted_; }
+  // Tasks that a ring was ever given in this run.
+  std::uint32_t task_count(int ring) const { return rings_[ring].next; }
   const RingSizes& sizes() const { return sizes_; }
+  Lifetime lifetime() const { return lifetime_; }
 
   // Calls visit(id, task) for the live tasks of a ring, oldest first.
   template <typename Visit> void for_each_live(int ring, Visit visit) const {
@@ -160,13 +183,17 @@ class Graph {
   void add_dependency(PTO2TaskId id, DepFlags flags);
   void add_creator(const ChipTensor& tensor, DepFlags flags);
   bool all_dependencies_complete() const;
+  // The ring whose heap the tasks of ring r allocate from.
+  Ring& memory_of(int r) { return rings_[lifetime_ == Lifetime::kRun ? 0 : r]; }
   bool has_room(int ring, std::uint64_t heap_bytes, Shortage* shortage);
-  bool has_room_for_dependencies(int ring, Shortage* shortage) const;
+  bool has_room_for_dependencies(int ring, bool joins, Shortage* shortage) const;
   std::uint32_t write_record(Task& task, const TaskSpec& spec, const CoreTaskArgs& args, char* output);
   bool link(Task& task, RecordRef record);
   void retire(int ring);
 
   RingSizes sizes_{};
+  Lifetime lifetime_ = Lifetime::kScopes;
+  DepFlags kept_flags_ = DEP_WAIT | DEP_RETAIN;  // without DEP_RETAIN where nothing is reclaimed anyway
   std::uint32_t slot_count_ = 0;
   VirtualMemory slot_memory_;
   VirtualMemory book_memory_;
@@ -175,6 +202,27 @@ class Graph {
   Scopes scopes_;
   TensorMap map_;
   std::uint64_t submitted_ = 0;
+
+  // What a replay knows of a view of a boundary tensor.
+  struct View {
+    ChipTensor tensor;
+    TensorMap::Access access;
+    std::uint32_t first_found, found_count;  // in found_
+    std::uint32_t removals;                  // of the replay, when it was searched for; kNotSearched: it was not
+    bool begun;                              // tensor and access are filled in
+  };
+  static constexpr std::uint32_t kNotSearched = 0xFFFFFFFF;
+  struct Found {
+    PTO2TaskId producer;
+    std::uint32_t writer;
+    bool covered;
+  };
+  void begin_view(const ChipTensor& recorded, const ChipTensor& boundary, View* view);
+  void find_outside(View* view);
+
+  std::vector<View> views_;
+  std::vector<Found> found_;
+  std::uint32_t removals_ = 0;
 
   // Of the submission in progress; kept to reuse their memory.
   std::uint32_t epoch_ = 0;

@@ -2,7 +2,9 @@
 // is closed; it orders nothing.
 //
 // What      Depth d works on ring min(d, 3). Tasks of one ring are reclaimed in order, so all that reclaiming needs to know
-//           of the open scopes of a ring is the oldest task that one of them owns: oldest_owned().
+//           of the open scopes of a ring is the oldest task that one of them owns: oldest_owned(). Where everything lives
+//           as long as the run (Lifetime::kRun), all depths work on ring 0, but for the tasks of recorded graphs: those
+//           are on a ring of their own while it is diverted(), and no scope counts them.
 // Threads   The submitter only.
 // Cost      Opening, closing and entering a task are constant, whatever the scope holds.
 #pragma once
@@ -15,11 +17,20 @@ namespace simpler::graph {
 constexpr int kRings = 4;
 constexpr int kMaxScopeDepth = 64;
 
+// How long tasks and what they allocated live: until their scope is closed and everybody is done with them, or as long as
+// the run.
+enum class Lifetime : std::uint8_t { kScopes, kRun };
+constexpr int kNodeRing = 1;  // kRun: the ring of the tasks of recorded graphs
+
 class Scopes {
  public:
   enum class Refusal { kNone, kTooDeep, kAutoInManual };
 
-  void clear() { depth_ = manual_depth_ = 0; }
+  void configure(Lifetime lifetime) { last_ring_ = lifetime == Lifetime::kScopes ? kRings - 1 : 0; }
+  void clear() {
+    depth_ = manual_depth_ = 0;
+    diverted_ = false;
+  }
 
   Refusal open(PTO2ScopeMode mode) {
     if (depth_ >= kMaxScopeDepth) return Refusal::kTooDeep;
@@ -37,11 +48,15 @@ class Scopes {
   bool any() const { return depth_ > 0; }
   int depth() const { return depth_; }
   bool manual() const { return manual_depth_ > 0; }
-  int ring() const { return ring_of(depth_ - 1); }
+  int ring() const { return diverted_ ? kNodeRing : depth_ - 1 < last_ring_ ? depth_ - 1 : last_ring_; }
   // Tasks submitted directly in the innermost scope.
-  std::uint32_t task_count() const { return scopes_[depth_ - 1].tasks; }
+  std::uint32_t task_count() const { return diverted_ ? 0 : scopes_[depth_ - 1].tasks; }
+  // Whether what is submitted now are the tasks of a recorded graph.
+  bool diverted() const { return diverted_; }
+  void divert(bool on) { diverted_ = on; }
 
   void enter(std::uint32_t local) {
+    if (diverted_) return;
     Scope& scope = scopes_[depth_ - 1];
     if (scope.tasks++ == 0) scope.first = local;
   }
@@ -62,10 +77,11 @@ class Scopes {
     std::uint32_t tasks = 0;
     std::uint32_t first = 0;  // local id of the first one
   };
-  static int ring_of(int depth_index) { return depth_index < kRings - 1 ? depth_index : kRings - 1; }
 
   Scope scopes_[kMaxScopeDepth];
   int depth_ = 0;
+  int last_ring_ = kRings - 1;
+  bool diverted_ = false;
   int manual_depth_ = 0;  // depth of the outermost open manual scope; 0: none
 };
 

@@ -79,6 +79,12 @@ class TensorMap {
   // Registers the access as a write of `producer`; *first_writer heads the list of that task's writers (kNone for none).
   void insert(Access& access, PTO2TaskId producer, std::uint32_t* first_writer);
 
+  // Calls visit(present) for each write of a task, newest first; not present: a later one has covered it.
+  template <typename Visit> void for_each_of_task(std::uint32_t first_writer, Visit visit) const {
+    for (std::uint32_t writer = first_writer; writer != kNone; writer = writers_[writer].next_of_task)
+      visit(!writers_[writer].erased);
+  }
+
   // Forgets the writers of a reclaimed task.
   void drop(std::uint32_t first_writer);
 

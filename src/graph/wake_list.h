@@ -44,6 +44,16 @@ class WakeList {
     return Link::kWaiting;
   }
 
+  // link() while nobody else touches the list, nor completes its task: before a graph that is built ahead is executed.
+  // Pushing the first task publishes what was linked.
+  [[nodiscard]] Link link_alone(Edge* edges, std::uint32_t edge) noexcept {
+    const Head head = head_.load(std::memory_order_relaxed);
+    if (head.first == kClosed) return Link::kProducerDone;
+    edges[edge].next = head.first;
+    head_.store(Head{head.generation, edge}, std::memory_order_relaxed);
+    return Link::kWaiting;
+  }
+
   // Whether the task of that generation has completed.
   [[nodiscard]] bool done(std::uint32_t generation) const noexcept {
     const Head head = head_.load(std::memory_order_seq_cst);  // [A]; seq_cst: the submitter sleeps on a "no"

@@ -232,7 +232,7 @@ class DeviceRunner::Impl {
     std::memcpy(args.config_name, header.config_name, sizeof args.config_name);
     if (Status status = call_device(kRegister, &args, sizeof args, "register_callable"); !status.ok()) return status;
     registry_.set(slot, std::move(callable));
-    ++device_loads_;
+    ++loads_;
     return Status();
   }
 
@@ -399,7 +399,10 @@ class DeviceRunner::Impl {
   int device_id() const { return options_.device_id; }
   int cluster_count() const { return chip_.clusters; }
   int thread_count() const { return chip_.threads; }
-  std::uint64_t device_loads() const { return device_loads_.load(); }
+  // Orchestrations loaded where the runtime has them run: on the host, or on the device.
+  std::uint64_t loads(bool on_host) const {
+    return on_host == (options_.runtime == frontend::kHostBuiltRuntime) ? loads_.load() : 0;
+  }
 
  private:
   void become(State to) {
@@ -591,8 +594,8 @@ class DeviceRunner::Impl {
   std::array<RunSlot, kPipelineDepth> runs_;
   std::shared_ptr<DeviceBlock> heap_;
   std::map<std::uint64_t, std::size_t> user_memory_;  // address -> bytes, of malloc
-  std::atomic<std::uint64_t> device_loads_{0};
-  abi::RunImage image_;  // of the run being prepared; all but its arguments
+  std::atomic<std::uint64_t> loads_{0};               // of orchestrations
+  abi::RunImage image_;                               // of the run being prepared; all but its arguments
 };
 
 // ---- the public face --------------------------------------------------------------------------------------------------
@@ -673,7 +676,7 @@ Status DeviceRunner::finalize_run(RunId run, RunTiming* timing) {
 int DeviceRunner::device_id() const { return impl_->device_id(); }
 int DeviceRunner::cluster_count() const { return impl_->cluster_count(); }
 int DeviceRunner::thread_count() const { return impl_->thread_count(); }
-std::uint64_t DeviceRunner::device_orchestration_loads() const { return impl_->device_loads(); }
-std::uint64_t DeviceRunner::host_orchestration_loads() const { return 0; }
+std::uint64_t DeviceRunner::device_orchestration_loads() const { return impl_->loads(false); }
+std::uint64_t DeviceRunner::host_orchestration_loads() const { return impl_->loads(true); }
 
 }  // namespace simpler::host

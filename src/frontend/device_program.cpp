@@ -1,16 +1,16 @@
-// The device program of the streaming runtime: callables by id, one runtime, one executor.
+// The device program of either runtime: callables by id, one runtime, one executor.
 #include <array>
-#include <optional>
 
 #include "frontend/device_program.h"
 #include "frontend/streaming/streaming_runtime.h"
+#include "frontend/whole_graph/whole_graph_runtime.h"
 
 namespace simpler::frontend {
 namespace {
 
-class StreamingProgram : public DeviceProgram {
+template <typename FrontEnd> class RuntimeProgram : public DeviceProgram {
  public:
-  explicit StreamingProgram(ChipShape chip) : executor_(chip.clusters, chip.threads), runtime_(executor_) {}
+  explicit RuntimeProgram(ChipShape chip) : executor_(chip.clusters, chip.threads), runtime_(executor_) {}
 
   int init(const abi::InitArgs&) override { return 0; }
 
@@ -48,13 +48,14 @@ class StreamingProgram : public DeviceProgram {
  private:
   std::array<Orchestration, abi::kMaxCallables> callables_;
   executor::Executor executor_;
-  StreamingRuntime runtime_;
+  FrontEnd runtime_;
 };
 
 }  // namespace
 
 std::unique_ptr<DeviceProgram> load_program(std::string_view runtime, ChipShape chip) {
-  if (runtime == "tensormap_and_ringbuffer") return std::make_unique<StreamingProgram>(chip);
+  if (runtime == kStreamingRuntime) return std::make_unique<RuntimeProgram<StreamingRuntime>>(chip);
+  if (runtime == kHostBuiltRuntime) return std::make_unique<RuntimeProgram<WholeGraphRuntime>>(chip);
   return nullptr;
 }
 
