@@ -19,6 +19,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "pto_orchestration_api.h"
+
 using GraphScopeResult = SimplerGraphBlock;
 using GraphSubmitResult = GraphScopeResult;
 using GraphFunction = void (*)(const CoreTaskArgs&);

@@ -9,6 +9,13 @@ Status Orchestration::load(const void* code, std::size_t bytes, const std::strin
   Orchestration fresh;
   if (Status status = CodeImage::load(code, bytes, "simpler-orchestration-" + entry_name, &fresh.image_); !status.ok())
     return status;
+  if (fresh.image_.symbol("simpler_uses_orchestration_api") != nullptr) {
+    return fail(
+        ErrorKind::kDevice,
+        format("the orchestration of \"%s\" is written against orchestration_api.h, the oldest interface of "
+               "host_build_graph, which compiles and does not run: submit its tasks with pto_orchestration_api.h",
+               entry_name.c_str()));
+  }
   fresh.bind_ = reinterpret_cast<decltype(fresh.bind_)>(fresh.image_.symbol("framework_bind_runtime"));
   if (fresh.bind_ == nullptr) {
     return fail(ErrorKind::kDevice,

@@ -3,6 +3,9 @@
 
 #include <pto/comm/pto_comm_inst.hpp>
 
+#include "backend/sdma/sdma_completion_kernel.h"
+#include "backend/urma/urma_completion_kernel.h"
+
 using namespace tile_test;
 
 class TileComm : public TileTest {};
@@ -117,4 +120,34 @@ TEST(TileStandAlone, GivesUpAWaitWithTheSignalsValue) {
         comm::TWAIT(signal, 42, comm::WaitCmp::EQ);
       },
       "TWAIT: a signal is still 41 after 3 polls; compared with 42");
+}
+
+// Copies of the engines are complete when they are sent, and leave no condition behind.
+TEST_F(TileComm, RequestsToDmaEnginesAreCompleteAtOnce) {
+  using Flat = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 16>, Stride<16, 16, 16, 16, 1>>;
+  using Square = GlobalTensor<int32_t, Shape<1, 1, 1, 4, 4>, Stride<16, 16, 16, 4, 1>>;
+  int32_t near_memory[16] = {}, far_memory[16];
+  for (int i = 0; i < 16; ++i) far_memory[i] = 3 * i;
+  Flat near(near_memory), far(far_memory);
+  Tile<TileType::Vec, uint8_t, 1, 256> scratch;
+  DeferredCompletionSlab slab{};
+  AsyncCtx ctx = AsyncCtx::make(PTO2TaskId::make(0, 1), &slab);
+  EXPECT_TRUE(send_request_entry(ctx, SdmaTget(near, far, scratch, nullptr)));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(near_memory[i], 3 * i);
+  near_memory[5] = -1;
+  EXPECT_TRUE(send_request_entry(ctx, SdmaTput(far, near, scratch, nullptr, 2)));
+  EXPECT_EQ(far_memory[5], -1);
+  far_memory[7] = -2;
+  EXPECT_TRUE(send_request_entry(ctx, UrmaTget(near, far, nullptr, 1)));
+  EXPECT_EQ(near_memory[7], -2);
+  near_memory[9] = -3;
+  EXPECT_TRUE(send_request_entry(ctx, UrmaTput(far, near, nullptr, 1)));
+  EXPECT_EQ(far_memory[9], -3);
+  EXPECT_EQ(slab.count + static_cast<uint32_t>(slab.error_code), 0u);
+  EXPECT_EQ(pto2::urma_backend::peer_mr_base_addr(nullptr, 1), 0u);
+  EXPECT_EQ(pto2::urma_backend::peer_mr_ptr<float>(nullptr, 1, 64), nullptr);
+
+  Square square(far_memory);
+  EXPECT_FALSE(send_request_entry(ctx, UrmaTput(square, near, nullptr, 1)));
+  EXPECT_EQ(slab.error_code, PTO2_ERROR_ASYNC_COMPLETION_INVALID);
 }

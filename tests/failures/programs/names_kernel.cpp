@@ -17,6 +17,8 @@
 
 using namespace pto;
 
+#include "backend/sdma/sdma_completion_kernel.h"
+#include "backend/urma/urma_completion_kernel.h"
 #include "common/platform_config.h"
 #include "data_type.h"
 #include "pipe_sync.h"
@@ -77,6 +79,25 @@ static __aicore__ void asynchronous(__gm__ int64_t* args, volatile __gm__ void* 
       static_cast<int32_t>(ctx.completion_capacity + ctx.task_token.local() + ctx.completion_entries[0].expected_value);
 }
 
+static __aicore__ void copies(__gm__ int64_t* args, __gm__ uint8_t* workspace) {
+  using Flat = GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<64, 64, 64, 64, 1>>;
+  using Scratch = Tile<TileType::Vec, uint8_t, 1, 256, BLayout::RowMajor>;
+  Flat here(reinterpret_cast<__gm__ float*>(args[0])), there(reinterpret_cast<__gm__ float*>(args[1]));
+  Scratch scratch;
+  TASSIGN(scratch, SDMA_SCRATCH_ALIGNMENT);
+  AsyncCtx ctx = get_async_ctx(args);
+  auto get = SdmaTget(here, there, scratch, workspace);
+  const bool sent = get.op == SdmaOp::TGET && send_request_entry(ctx, get) &&
+                    send_request_entry(ctx, SdmaTput(there, here, scratch, workspace, 1)) &&
+                    send_request_entry(ctx, UrmaTget(here, there, workspace, 1)) &&
+                    send_request_entry(ctx, UrmaTput(there, here, workspace, 1));
+  __gm__ float* peer = pto2::urma_backend::peer_mr_ptr<float>(workspace, 1, 64);
+  if (!sent && peer != nullptr && pto2::urma_backend::peer_mr_base_addr(workspace, 1) != 0) *peer = 0;
+  PrefetchAsyncContext prefetch(workspace);
+  auto event = TPREFETCH_ASYNC(here, prefetch);
+  static_cast<void>(event.Wait(prefetch.session));
+}
+
 static __aicore__ void ranks(__gm__ int64_t* args) {
   __gm__ CommContext* context = reinterpret_cast<__gm__ CommContext*>(args[1]);
   const uint64_t local = context->windowsIn[context->rankId];
@@ -104,6 +125,7 @@ extern "C" __aicore__ __attribute__((always_inline)) void kernel_entry(__gm__ in
   if (workspace == nullptr && local->async_ctx.task_token.is_valid() && get_element_size(tensor->dtype) == 4)
     asynchronous(args, older);
   if (block < 0) ranks(args);
+  if (block < 0) copies(args, workspace);
   dcci(workspace, SINGLE_CACHE_LINE, CACHELINE_OUT);
   dsb(DSB_DDR);
   static_cast<void>(block + blocks + lane);

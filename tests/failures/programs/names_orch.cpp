@@ -5,6 +5,8 @@
 
 #include "aicpu/cache_maintenance.h"
 #include "aicpu/device_time.h"
+#include "aicpu/worker_chip_message_queue.h"
+#include "aicpu/worker_chip_orch_endpoint.h"
 #include "arg_direction.h"
 #include "common.h"
 #include "common/core_type.h"
@@ -276,6 +278,38 @@ static bool scopes(int depth) {
   return false;
 }
 
+static void host_side(const WorkerChipOrchRegionDesc& region) {
+  const uint64_t scalars[WORKER_CHIP_ORCH_REGION_DESC_SCALAR_COUNT] = {};
+  WorkerChipOrchEndpoint from_scalars(scalars, 6), endpoint(region);
+  uint64_t address = 0;
+  int32_t observed = 0;
+  WorkerChipOrchPayloadView view{};
+  WorkerChipOrchSignalTestResult result{};
+  const bool ok = endpoint.counter_addr(0, address) && endpoint.validate_counter_addr(address) &&
+                  endpoint.payload_read(0, 8, view) && endpoint.payload_write(0, &address, 8) &&
+                  endpoint.signal_notify(address, 1, WorkerChipOrchNotifyOp::Add) &&
+                  endpoint.signal_test(address, 1, WorkerChipOrchWaitCmp::EQ, result) &&
+                  endpoint.signal_wait(address, 1, WorkerChipOrchWaitCmp::GE, 1000, observed);
+  const WorkerChipEndpointError& error = endpoint.error();
+  if (!ok && error.kind != WorkerChipEndpointErrorKind::NONE)
+    LOG_ERROR("%s: %s", worker_chip_endpoint_op_to_string(error.op), error.message);
+
+  WorkerChipQueueArgs args{};
+  args.magic_version = scalars[0];
+  args.depth = args.input_arena_bytes = args.output_arena_bytes = args.payload_bytes = args.counter_bytes = scalars[1];
+  WorkerChipQueueEndpoint<> single(endpoint.descriptor(), args);
+  WorkerChipQueueEndpoint<4> queue(region, args);
+  WorkerChipQueueInputHandle message{};
+  WorkerChipQueueOutputReservation room{};
+  if (!queue.input().try_peek(message) && !queue.input().peek(1000, message) && queue.disambiguate_timeout()) return;
+  if (message.opcode == WorkerChipQueueOpcode::STOP && message.payload.nbytes == message.payload_nbytes) return;
+  if (!queue.output().try_reserve(8, room) && !queue.output().reserve(8, 1000, room)) return;
+  if (room.valid && queue.output().publish(room, WorkerChipQueueOpcode::DATA)) queue.input().release(message);
+  if (queue.error().kind != WorkerChipQueueErrorKind::NONE && queue.layout().payload_bytes > 0)
+    LOG_ERROR("%s: %s", worker_chip_queue_op_to_string(queue.error().op), queue.error().message);
+  static_cast<void>(single.input().drained());
+}
+
 static void errors_and_logs(int value) {
   if (rt_is_fatal()) return;
   rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "nothing else");
@@ -316,6 +350,7 @@ static void errors_and_logs(int value) {
   static_cast<void>(view.gm_addr + view.nbytes + (result.matched ? static_cast<uint64_t>(result.observed) : 0) +
                     region.magic_version + region.region_id + region.counter_base + region.counter_bytes +
                     WORKER_CHIP_ORCH_REGION_DESC_SCALAR_COUNT);
+  host_side(region);
   static_cast<void>(WorkerChipOrchNotifyOp::Set != WorkerChipOrchNotifyOp::Add);
   static_cast<void>(WorkerChipOrchWaitCmp::EQ != WorkerChipOrchWaitCmp::LE);
   const CommContext context{};
