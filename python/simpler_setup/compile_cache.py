@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 try:
     import fcntl
@@ -71,6 +71,14 @@ class Counters:
 
     hits: int = 0
     compiles: int = 0
+
+
+class Usage(NamedTuple):
+    """What the cache holds; `oldest` is when its least recently used file was used, in seconds since 1970."""
+
+    objects: int
+    size_bytes: int
+    oldest: float | None
 
 
 _digests: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -136,13 +144,7 @@ class CompileCache:
     def prune(self, *, now: float | None = None, max_bytes: int = MAX_BYTES, max_age_s: float = MAX_AGE_S) -> int:
         """Drop what was not used for long, then the least recently used until the size fits. Returns files removed."""
         now = time.time() if now is None else now
-        files = []
-        for folder in ("objects", "manifests"):
-            with contextlib.suppress(OSError), os.scandir(self.root / folder) as entries:
-                for entry in entries:
-                    with contextlib.suppress(OSError):
-                        stat = entry.stat()
-                        files.append((stat.st_mtime, stat.st_size, entry.path))
+        files = self._files()
         total, removed = sum(size for _, size, _ in files), 0
         for used, size, path in sorted(files):
             if now - used <= max_age_s and total <= max_bytes:
@@ -151,6 +153,23 @@ class CompileCache:
                 os.unlink(path)
                 removed, total = removed + 1, total - size
         return removed
+
+    def usage(self) -> Usage:
+        """How much there is now."""
+        files = self._files()
+        objects = sum(os.path.basename(os.path.dirname(path)) == "objects" for _, _, path in files)
+        return Usage(objects, sum(size for _, size, _ in files), min((used for used, _, _ in files), default=None))
+
+    def _files(self) -> list[tuple[float, int, str]]:
+        """(time of last use, bytes, path) of each stored file."""
+        files = []
+        for folder in ("objects", "manifests"):
+            with contextlib.suppress(OSError), os.scandir(self.root / folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(OSError):
+                        stat = entry.stat()
+                        files.append((stat.st_mtime, stat.st_size, entry.path))
+        return files
 
     # -- inside ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,9 +39,10 @@ _RUNTIME_MACRO = {
 
 _SIM_KERNEL = (
     "-shared -O2 -fPIC -std=c++2b -fvisibility-inlines-hidden"
-    " -Wno-macro-redefined -Wno-ignored-attributes -Wno-attributes -D__CPU_SIM -DPTO_CPU_MAX_THREADS=1 -DNDEBUG"
+    " -Wno-ignored-attributes -Wno-attributes -D__CPU_SIM -DPTO_CPU_MAX_THREADS=1 -DNDEBUG"
 ).split()
 _GCC_KERNEL = ["-fpermissive", "-fno-gnu-unique"]
+_CLANG_KERNEL = ["-Wno-macro-redefined"]  # g++ does not know it, and says so whenever it has something else to say
 _ORCHESTRATION = "-shared -fPIC -O2 -std=c++17 -pthread".split()
 # Task arguments hold the addresses of tensors. A tensor that leaves its block before the submit call is a common slip;
 # without reuse of stack slots it still names the right memory, as it does under the compilers that users came from.
@@ -55,6 +57,9 @@ _VENDOR_KERNEL = (
     " -mllvm -cce-aicore-addr-transform -mllvm -cce-aicore-dcci-insert-for-scalar=false -DMEMORY_BASE"
 ).split()
 _VENDOR_A5 = ["-mllvm", "-cce-vf-aa-between-iters=true"]
+
+
+_shown_commands: set[str] = set()  # a command is shown once per process, however often its result is used
 
 
 class _Step(NamedTuple):
@@ -100,6 +105,8 @@ class KernelCompiler:
     _sanitizers: str = ""
     #: Whether the tile instructions of kernels for a simulator check their operands.
     _tile_checks: bool = True
+    #: Which commands go to stderr: "" none, "run" those that are run, "all" also those whose result is in the cache.
+    _shown: str = ""
 
     def __init__(self, platform: str = "a2a3", *, cache: CompileCache | None = None):
         self.arch, self.variant = parse_platform(platform)
@@ -203,7 +210,7 @@ class KernelCompiler:
         command = [
             *compiler.command,
             *_SIM_KERNEL,
-            *(_GCC_KERNEL if compiler.is_gcc else []),
+            *(_GCC_KERNEL if compiler.is_gcc else _CLANG_KERNEL),
             f"-D{_CORES[core_type][0]}",
             f"-D{_ARCH_MACRO[self.arch]}=1",
             f"-DSIMPLER_TILE_CHECKS={int(self._tile_checks)}",
@@ -286,7 +293,16 @@ class KernelCompiler:
         folders = [*step.includes, *(str(_absolute(folder)) for folder in extra or ())]
         includes = tuple(dict.fromkeys(folders))  # a compiler, too, takes the first of two equal ones
         request = Request(source, (*step.command, *step.link), includes, step.compiler)
-        data = self._cache.get_or_build(request, lambda: self._run(source, step, includes))
+        ran: list[bool] = []
+
+        def build() -> Product:
+            ran.append(True)
+            self._show("+", step, source, includes)
+            return self._run(source, step, includes)
+
+        data = self._cache.get_or_build(request, build)
+        if not ran and self._shown == "all":
+            self._show("# in the cache:", step, source, includes)
         if build_dir is not None:
             target = _absolute(build_dir)
             target.mkdir(parents=True, exist_ok=True)
@@ -307,6 +323,15 @@ class KernelCompiler:
         if step.entry:
             self._check_entry(data, step.entry, source)
         return Product(data, dependencies)
+
+    def _show(self, mark: str, step: _Step, source: Path, includes: Sequence[str]) -> None:
+        if not self._shown:
+            return
+        words = [*step.command, *(f"-I{i}" for i in includes), "-o", f"/tmp/{source.stem}.so", str(source)]
+        command = shlex.join(words)
+        if command not in _shown_commands:
+            _shown_commands.add(command)
+            sys.stderr.write(f"{mark} {command}\n")
 
     @staticmethod
     def _call(step: _Step, source: Path, command: list[str], hidden: list[str], output: str) -> None:

@@ -1,9 +1,14 @@
-"""Running child processes that need devices: strict first in, first out, each with devices of its own."""
+"""Running child processes that need devices: strict first in, first out, each with devices of its own.
+
+A child leads a process group of its own, so that whatever it started ends with it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
+import signal
 import subprocess
 import threading
 import time
@@ -14,7 +19,7 @@ from typing import Callable
 from .platforms import is_simulator
 
 _MAX_DEVICE_ID = 65535  # a larger one is a slip of the keyboard, and its range would fill the memory
-_TERM_GRACE_S = 5.0  # a child that is told to end gets this long before it is killed
+_TERM_GRACE_S = 2.0  # a child that is told to end gets this long before it is killed
 
 
 def _is_number(text: str) -> bool:
@@ -56,7 +61,10 @@ def default_max_parallel(platform: str, device_ids: Sequence[int]) -> int:
 
 @dataclass
 class Job:
-    """One child process. `build_cmd` gets the ids of its devices and returns the argument list."""
+    """One child process. `build_cmd` gets the ids of its devices and returns the argument list.
+
+    A child that is still there after `timeout_s` seconds is killed.
+    """
 
     label: str
     device_count: int
@@ -64,11 +72,15 @@ class Job:
     cwd: str | None = None
     env: Mapping[str, str] | None = None
     nodeid: str | None = None
+    timeout_s: float | None = None
 
 
 @dataclass
 class JobResult:
-    """How a job ended. `output` holds stdout and stderr in the order they were written."""
+    """How a job ended. `output` holds stdout and stderr in the order they were written.
+
+    `returncode` is the negative signal number of a child that a signal ended.
+    """
 
     label: str
     returncode: int
@@ -80,6 +92,18 @@ class JobResult:
 
 #: Processes that run_jobs has running now: pid -> label. Read by time-out handlers.
 _active_state: dict[int, str] = {}
+
+
+@dataclass
+class _Running:
+    job: Job
+    ids: list[int]
+    child: subprocess.Popen[str]
+    started: float
+
+    @property
+    def deadline(self) -> float:
+        return self.started + self.job.timeout_s if self.job.timeout_s else float("inf")
 
 
 def run_jobs(
@@ -94,9 +118,9 @@ def run_jobs(
     """Run the jobs and return their results in the order they ended.
 
     Jobs start in their order; one that waits for devices holds back the ones behind it. `fail_fast` starts nothing more
-    after a failure and lets running children finish. If an exception leaves this function, running children are ended.
-    ValueError before anything starts when a job needs more devices than there are. Nothing polls: `poll_interval_s` is
-    accepted for older callers.
+    after a failure and lets running children finish. If an exception leaves this function (Ctrl-C, too), running
+    children are ended. ValueError before anything starts when a job needs more devices than there are. Nothing polls:
+    `poll_interval_s` is accepted for older callers.
     """
     del poll_interval_s
     for job in jobs:
@@ -108,7 +132,7 @@ def run_jobs(
     if max_parallel is not None and max_parallel < 1:
         raise ValueError(f"max_parallel must be at least 1, got {max_parallel}")
     pending, free = list(jobs), list(device_ids)
-    running: dict[int, tuple[Job, list[int], subprocess.Popen[str], float]] = {}
+    running: dict[int, _Running] = {}
     ended: queue.Queue[tuple[int, str]] = queue.Queue()
     results: list[JobResult] = []
     try:
@@ -117,24 +141,43 @@ def run_jobs(
                 job = pending.pop(0)
                 ids, free = free[: job.device_count], free[job.device_count :]
                 child = _start(job, ids, ended)
-                running[child.pid] = (job, ids, child, time.monotonic())
+                running[child.pid] = _Running(job, ids, child, time.monotonic())
                 _active_state[child.pid] = job.label
                 print(f"[scheduler] START {job.label} pid={child.pid} devices={ids}", flush=True)
-            pid, output = ended.get()
-            job, ids, child, started = running.pop(pid)
+            pid, output = _next_end(running, ended)
+            one = running.pop(pid)
             _active_state.pop(pid, None)
-            free += ids
-            result = JobResult(job.label, child.returncode, ids, output, time.monotonic() - started, job.nodeid)
+            free += one.ids
+            seconds = time.monotonic() - one.started
+            result = JobResult(one.job.label, one.child.returncode, one.ids, output, seconds, one.job.nodeid)
             results.append(result)
             if on_job_done is not None:
                 on_job_done(result)
             if fail_fast and result.returncode != 0:
                 pending.clear()
     finally:
-        _end([child for _, _, child, _ in running.values()])
+        _end([one.child for one in running.values()])
         for pid in running:
             _active_state.pop(pid, None)
     return results
+
+
+def _next_end(running: Mapping[int, _Running], ended: queue.Queue[tuple[int, str]]) -> tuple[int, str]:
+    """(pid, output) of the next child that ends; children that are past their time are killed meanwhile."""
+    overdue: set[int] = set()
+    while True:
+        waiting = {pid: one.deadline for pid, one in running.items() if pid not in overdue}
+        deadline = min(waiting.values(), default=float("inf"))
+        try:
+            pid, output = ended.get(timeout=None if deadline == float("inf") else max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            for late in [pid for pid, at in waiting.items() if at <= time.monotonic()]:
+                overdue.add(late)
+                _signal_group(late, signal.SIGKILL)
+            continue
+        if pid in overdue:
+            output += f"\n[scheduler] killed {running[pid].job.label}: no end after {running[pid].job.timeout_s:g} s\n"
+        return pid, output
 
 
 def _start(job: Job, ids: list[int], ended: queue.Queue[tuple[int, str]]) -> subprocess.Popen[str]:
@@ -147,23 +190,44 @@ def _start(job: Job, ids: list[int], ended: queue.Queue[tuple[int, str]]) -> sub
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        start_new_session=True,
     )
+    pieces: list[str] = []
 
-    def collect() -> None:  # the only reader of the pipe; wakes the scheduler when the child is gone
-        output, _ = child.communicate()
-        ended.put((child.pid, output))
+    def read() -> None:  # the only reader of the pipe
+        assert child.stdout is not None
+        with child.stdout:
+            pieces.append(child.stdout.read())
 
+    def collect() -> None:  # wakes the scheduler when the child is gone
+        with contextlib.suppress(ChildProcessError):  # it was reaped when everything was ended
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+            _signal_group(child.pid, signal.SIGKILL)  # what it left behind would keep the pipe open
+        child.wait()
+        reader.join()
+        ended.put((child.pid, "".join(pieces)))
+
+    reader = threading.Thread(target=read, name=f"output of {job.label}", daemon=True)
+    reader.start()
     threading.Thread(target=collect, name=f"job {job.label}", daemon=True).start()
     return child
 
 
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
 def _end(children: Sequence[subprocess.Popen[str]]) -> None:
+    """End children and what they started; at once when interrupted a second time."""
     for child in children:
-        child.terminate()
+        _signal_group(child.pid, signal.SIGTERM)
     deadline = time.monotonic() + _TERM_GRACE_S
-    for child in children:
-        try:
-            child.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.kill()
+    try:
+        for child in children:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+        for child in children:
+            _signal_group(child.pid, signal.SIGKILL)
             child.wait()

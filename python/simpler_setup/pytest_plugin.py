@@ -18,6 +18,7 @@ import pytest
 
 from .errors import SceneError
 from .log_config import DEFAULT_LOG_LEVEL, parse_level  # also names the levels, for pytest's --log-level
+from .platforms import parse_platform
 from .scene import options, selection
 from .scene.declarations import SceneTestLevel, check_manual, unsupported_reason
 from .scene.workers import close_worker, open_worker
@@ -34,10 +35,12 @@ _MARKERS = (
     "timeout(seconds): time limit of the test (needs pytest-timeout)",
 )
 
+_LEVEL = options.one_of("level", ("2", "3", "4"), int)
+
 #: Options of pytest only; the shared ones are rows of scene/options.py.
 _OWN_OPTIONS = (
-    (("--level",), {"type": int, "choices": [2, 3, 4], "help": "only scenes of this level"}),
-    (("--exclude-level",), {"type": int, "choices": [2, 3, 4], "help": "no scenes of this level"}),
+    (("--level",), {"type": _LEVEL, "metavar": "{2,3,4}", "help": "only scenes of this level"}),
+    (("--exclude-level",), {"type": _LEVEL, "metavar": "{2,3,4}", "help": "no scenes of this level"}),
     (("--require-pto-isa",), {"action": "store_true", "default": False, "help": "fail if the tile library is missing"}),
     (
         ("--pto-session-timeout",),
@@ -48,6 +51,7 @@ _OWN_OPTIONS = (
 
 _failed_key = pytest.StashKey[bool]()
 _alarm_key = pytest.StashKey[SessionAlarm]()
+_notes_key = pytest.StashKey[list[str]]()
 
 # -- options ------------------------------------------------------------------------------------------------------
 
@@ -70,6 +74,7 @@ def _accept_repeated(parser: Any, ours: dict[str, str]) -> None:
     """Let a later conftest register options that we have: ours stay, its `dest` becomes another name of the value."""
     aliases: dict[str, str] = {}
     parser._simpler_aliases = aliases
+    parser._simpler_flags = list(ours)
 
     def tolerant(add: Callable[..., None]) -> Callable[..., None]:
         def addoption(*flags: str, **settings: Any) -> None:
@@ -104,17 +109,56 @@ def _option(config: pytest.Config, name: str, default: Any = None) -> Any:
     return config.getoption(name, default=default)
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_load_initial_conftests(parser: Any, args: list[str]) -> Iterator[None]:
+    """Once all options are known: an unknown one that is nearly one of ours is named with it."""
+    yield
+    known = getattr(parser, "_simpler_flags", ())
+    for word in parser.parse_known_and_unknown_args(args)[1]:
+        complaint = options.did_you_mean(f"unrecognized arguments: {word}", known)
+        if complaint:
+            raise pytest.UsageError(f"unrecognized arguments: {word}{complaint}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """`--max-parallel N` over several devices is pytest-xdist's `-n`, before that plugin looks at it."""
+    option = config.option
+    try:
+        wanted = options.parse_max_parallel(str(_option(config, "--max-parallel", "auto")))
+        devices = options.parse_devices(str(_option(config, "--device", "0")))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    if wanted is None or _is_xdist_worker(config) or option.collectonly:
+        return
+    processes = min(wanted, len(devices))
+    if not hasattr(option, "numprocesses"):
+        config.stash[_notes_key] = ["--max-parallel has no effect without pytest-xdist: pip install pytest-xdist"]
+    elif option.numprocesses is not None or option.usepdb:
+        config.stash[_notes_key] = ["--max-parallel has no effect beside -n or --pdb"]
+    elif processes < 2:
+        config.stash[_notes_key] = [
+            f"--max-parallel {wanted} has no effect with {len(devices)} device: "
+            "name several with --device, for example --device 0-3"
+        ] * (wanted > 1)
+    else:
+        option.numprocesses = processes
+        if option.dist == "no":
+            option.dist = "loadfile"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
     for alias, target in getattr(config._parser, "_simpler_aliases", {}).items():
         setattr(config.option, alias, getattr(config.option, target, None))
+    platform = _option(config, "--platform") or ""
     try:
-        options.parse_devices(str(_option(config, "--device", "0")))
-        parallel = options.parse_max_parallel(str(_option(config, "--max-parallel", "auto")))
+        if platform:
+            parse_platform(platform)  # a conftest's own --platform takes any text
         selection.parse_selectors(_option(config, "--case"))
-        _set_sanitizer(str(_option(config, "--sanitizer", "none") or "none"))
-    except ValueError as error:
+        notes = options.apply(platform, lambda name: _option(config, options.flag_of(name)), "python -m pytest ...")
+    except (ValueError, OSError) as error:
         raise pytest.UsageError(str(error)) from error
     if _option(config, "--level") is not None and _option(config, "--exclude-level") is not None:
         raise pytest.UsageError("--level and --exclude-level cannot be used together")
@@ -123,14 +167,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     level = _option(config, "--log-level") or DEFAULT_LOG_LEVEL
     logging.getLogger("simpler").setLevel(parse_level(level if isinstance(level, int) else str(level)))
-    platform, unchecked = _option(config, "--platform") or "", bool(_option(config, "--no-tile-checks", False))
-    checks = options.set_tile_checks(platform, unchecked) if unchecked or _compiler_loaded() else []
+    if config.option.verbose > 0:
+        options.show_commands(every=config.option.verbose > 1)
     if not _is_xdist_worker(config):
-        notes = checks + options.ignored_options(lambda name: getattr(config.option, name, None))
-        if parallel is not None:
-            notes.append("--max-parallel has no effect under pytest: scenes run in this process; use pytest-xdist's -n")
-        notes += _worker_settings(config)[1]
-        for note in notes:
+        for note in notes + config.stash.get(_notes_key, []) + _worker_settings(config)[1]:
             config.issue_config_time_warning(pytest.PytestConfigWarning(note), stacklevel=2)
     seconds = int(_option(config, "--pto-session-timeout", 0) or 0)
     if seconds:
@@ -138,27 +178,6 @@ def pytest_configure(config: pytest.Config) -> None:
             answer_stack_requests()
         else:
             config.stash[_alarm_key] = SessionAlarm(seconds, lambda: _xdist_pids(config))
-
-
-def _set_sanitizer(preset: str) -> None:
-    from . import sanitizers
-
-    tokens = sanitizers.resolve(preset)
-    library = sanitizers.preload_lib(tokens)
-    if library and not sanitizers.is_runtime_loaded(library):
-        raise ValueError(
-            f"--sanitizer {preset} needs {library} in this process; start pytest with: "
-            f"{sanitizers.preload_command(tokens)} python -m pytest ..."
-        )
-    if tokens or _compiler_loaded():
-        from .kernel_compiler import KernelCompiler
-
-        KernelCompiler._sanitizers = tokens
-
-
-def _compiler_loaded() -> bool:
-    """Whether settings of an earlier session in this process may have to be undone."""
-    return "simpler_setup.kernel_compiler" in sys.modules
 
 
 def _check_pto_isa(config: pytest.Config) -> None:
@@ -312,9 +331,11 @@ def _phase(item: pytest.Item) -> int:
 
 def _warn_about_selectors(selectors: Sequence[selection.Selector], items: Sequence[pytest.Item]) -> None:
     classes = list(dict.fromkeys(cls for cls in map(_scene_class, items) if cls is not None))
-    for selector in selectors:
-        if classes and not any(selector.matches(cls.__name__, case["name"]) for cls in classes for case in cls.CASES):
-            warnings.warn(pytest.PytestWarning(f"--case {selector.text} names no collected case"), stacklevel=1)
+    for selector in selectors if classes else ():
+        problem = selection.selector_problem(selector, classes)
+        if problem is not None:
+            text = f"--case {selector.text} names no collected case: {problem}"
+            warnings.warn(pytest.PytestWarning(text), stacklevel=1)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -329,8 +350,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             classes[cls] = None
     if classes:
         from .scene.callables import compile_ahead
+        from .scene.progress import Progress
 
-        compile_ahead(classes, platform)
+        if _is_xdist_worker(session.config):
+            compile_ahead(classes, platform)
+            return
+        with Progress("compiling", "sources") as progress:
+            compile_ahead(classes, platform, progress)
 
 
 # -- fixtures -----------------------------------------------------------------------------------------------------

@@ -64,11 +64,20 @@ def preload_command(tokens: str, platform: str = "a2a3sim") -> str:
     library = preload_lib(tokens)
     if library is None:
         return ""
+    return f"LD_PRELOAD={library_path(library, platform) or library}"
+
+
+def library_path(library: str, platform: str = "a2a3sim") -> str | None:
+    """Where the host's compiler keeps a sanitizer library, or None."""
     try:
         asked = subprocess.run(
             [host_cxx(platform), f"-print-file-name={library}"], capture_output=True, text=True, check=False
         )
-        path = asked.stdout.strip() or library
     except OSError:
-        path = library
-    return f"LD_PRELOAD={os.path.realpath(path) if os.path.isabs(path) else path}"
+        return None
+    path = asked.stdout.strip()
+    return os.path.realpath(path) if os.path.isabs(path) else None
+
+
+def watch_findings(tokens: str) -> None:
+    """Placeholder."""

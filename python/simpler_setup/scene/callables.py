@@ -6,6 +6,7 @@ be compiled ahead of their first run; a failure then stays silent and is met aga
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from .. import compile_pool, elf_parser
 from ..errors import SceneError
 from ..kernel_compiler import KernelCompiler
 from .declarations import SceneTestLevel
+from .progress import Progress
 
 _VARIABLE = re.compile(r"\$(\w+)|\$\{(\w+)\}")
 
@@ -140,7 +142,7 @@ def compile_host_callables(cls: Any, platform: str) -> dict[str, Any]:
     return {name: compile_entry(cls, name, table, platform) for name, table in _chip_tables(cls)}
 
 
-def compile_ahead(classes: Iterable[Any], platform: str) -> int:
+def compile_ahead(classes: Iterable[Any], platform: str, progress: Progress | None = None) -> int:
     """Bring the sources of many classes into the compile cache, in parallel. Returns how many distinct ones there were.
 
     Failures are left to the class's own compile, which reports them.
@@ -155,13 +157,24 @@ def compile_ahead(classes: Iterable[Any], platform: str) -> int:
 
     def quietly(job: Callable[[], bytes]) -> Callable[[], None]:
         def run() -> None:
-            try:
+            with contextlib.suppress(Exception):
                 job()
-            except Exception:
-                pass
+            if progress is not None:
+                progress.advance()
 
         return run
 
+    if progress is not None:
+        progress.total(len(todo))
     if todo:
-        compile_pool.run_all([quietly(job) for job in todo.values()])
+        compile_pool.run_all(_from_here([quietly(job) for job in todo.values()]))
     return len(todo)
+
+
+def _from_here(jobs: list[Callable[[], None]]) -> list[Callable[[], None]]:
+    """The jobs in an order of this pytest-xdist worker's own, so that no two begin with the same ones and wait."""
+    worker, count = os.environ.get("PYTEST_XDIST_WORKER", ""), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
+    if not (worker.startswith("gw") and worker[2:].isdigit() and count.isdigit()):
+        return jobs
+    first = len(jobs) * (int(worker[2:]) % int(count)) // int(count)
+    return jobs[first:] + jobs[:first]

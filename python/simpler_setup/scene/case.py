@@ -204,6 +204,9 @@ class SceneTestCase:
         if not isinstance(builder, TaskArgsBuilder):
             raise SceneError(f"generate_args returned {type(builder).__name__}; it must return a TaskArgsBuilder")
         args, outputs = task_args.build_l2_ref_args(builder, signature, worker)
+        note = task_args.count_note(builder, signature)
+        if note:
+            runs.tell(f"{type(self).__name__}::{case['name']}: {note}")
         golden = None if self._skips_golden(case, skip_golden) else self._golden_of(builder, params)
         initial = {name: arrays.clone(getattr(builder, name)) for name in outputs} if rounds > 1 else {}
         timings = []
@@ -228,9 +231,25 @@ class SceneTestCase:
                 elapsed = (time.perf_counter() - started) * 1e6
             timings.append((getattr(timing, "host_wall_us", elapsed), getattr(timing, "device_wall_us", 0.0)))
             if golden is not None:
-                self.compare_outputs(builder, golden, outputs, params)
+                self._compare(case, builder, golden, outputs, output_prefix)
         runs.print_rounds(timings)
         return timings
+
+    def _compare(
+        self, case: dict[str, Any], builder: TaskArgsBuilder, golden: TaskArgsBuilder, outputs: list[str], folder: str
+    ) -> None:
+        """compare_outputs; a failure tells what else is suspicious and where the values were saved."""
+        try:
+            self.compare_outputs(builder, golden, outputs, case.get("params", {}))
+        except AssertionError as error:
+            pairs = {name: (getattr(builder, name), getattr(golden, name)) for name in outputs}
+            saved = runs.save_mismatch(type(self).__name__, case["name"], folder, pairs)
+            signature = type(self).CALLABLE.get("orchestration", {}).get("signature", [])
+            notes = [f"  saved: {saved}"] if saved else []
+            notes += [f"  note: {note}" for note in [task_args.count_note(builder, signature)] if note]
+            if notes:
+                error.args = ("\n".join([str(error), *notes]),)
+            raise
 
     def _run_and_validate_l3(
         self, worker: Any, compiled_callables: Any, sub_handles: Any, case: dict[str, Any], **options: Any

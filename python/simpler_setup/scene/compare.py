@@ -102,17 +102,42 @@ def mismatch(name: str, output: Any, golden: Any, rtol: float, atol: float) -> s
     return "\n".join(lines)
 
 
+_SHIFTS = 64  # how far a shifted output is looked for, in elements
+_SAMPLE = 4096  # elements that are compared for it
+
+
 def _hints(xp: Any, got: Any, want: Any, count: int, total: int) -> list[str]:
     nans, expected = int(xp.isnan(got).sum()), int(xp.isnan(want).sum())
     if bool((got == 0).all()) and not bool((want == 0).all()):
-        return ["  hint: the output is all zeros: was it written at all?"]
+        return ["  hint: the output is all zeros: the task that writes it did not run, or wrote another tensor"]
     if nans > expected:
         return [f"  hint: {nans} elements of the output are NaN, {expected} of the golden values"]
     if expected > nans:
         return [f"  hint: {expected} elements of the golden values are NaN, {nans} of the output"]
     if count < total and bool(((got == 0) | (got == want)).all()):
         return ["  hint: every wrong element is zero: a part of the output was not written"]
+    shift = _shift(got[:_SAMPLE], want[:_SAMPLE])
+    if shift:
+        place = f"[i + {shift}]" if shift > 0 else f"[i - {-shift}]"
+        return [f"  hint: the output is shifted by {abs(shift)} elements: output[i] is golden{place}"]
     return []
+
+
+def _shift(got: Any, want: Any) -> int:
+    """s when got[i] is want[i + s] nearly everywhere and not by chance; 0 when there is no such s."""
+    size = int(got.shape[0])
+
+    def share(s: int) -> float:
+        mine, theirs = (got[: size - s], want[s:]) if s >= 0 else (got[-s:], want[: size + s])
+        return float((abs(mine - theirs) <= 1e-6 * abs(theirs)).sum()) / max(1, size - abs(s))
+
+    if size < 8 or share(0) > 0.5:
+        return 0
+    for step in range(1, min(_SHIFTS, size // 2) + 1):
+        for s in (step, -step):
+            if share(s) > 0.95:
+                return s
+    return 0
 
 
 def compare_outputs(output: Any, golden: Any, names: Sequence[str], rtol: float, atol: float) -> None:

@@ -7,10 +7,16 @@ texts. The older spelling of an option is a second flag of its row.
 from __future__ import annotations
 
 import argparse
-from typing import Any, Callable, NamedTuple
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, Callable, NamedTuple, NoReturn
 
+from .. import pto_isa, sanitizers
+from ..errors import nearest, unknown_name
 from ..parallel_scheduler import device_range_to_list
 from ..platforms import PLATFORMS, RUNTIMES
+from . import runs
 from .selection import MANUAL_MODES
 
 
@@ -35,6 +41,57 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int
         return value
 
     return parse
+
+
+def one_of(what: str, allowed: Iterable[str], convert: Callable[[str], Any] = str) -> Callable[[str], Any]:
+    """An argparse type: one of some names; the error lists them and names the nearest."""
+    names = list(allowed)
+
+    def parse(text: str) -> Any:
+        if text not in names:
+            raise argparse.ArgumentTypeError(unknown_name(what, text, names))
+        return convert(text)
+
+    return parse
+
+
+def seconds(text: str) -> float:
+    """An argparse type: a time in seconds, 0 included."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds; use 0 for no limit")
+    return value
+
+
+class HelpfulParser(argparse.ArgumentParser):
+    """An argument parser whose complaints are short, and name the nearest option or choice."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}{did_you_mean(message, self._known_flags())}\n"
+                     f"{self.prog} --help lists what there is\n")  # fmt: skip
+
+    def _known_flags(self) -> list[str]:
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                flags += [flag for parser in action.choices.values() for flag in parser._known_flags()]
+        return flags
+
+
+def did_you_mean(message: str, known_flags: Iterable[str]) -> str:
+    """What to add to argparse's complaint about an unknown option or choice; "" when nothing is near."""
+    choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    if choice:
+        guess = nearest(choice.group(1), [name.strip("' ") for name in choice.group(2).split(",")])
+        return f"; did you mean {guess!r}?" if guess else ""
+    found = re.match(r"unrecognized arguments: (.*)", message)
+    flags = [word.split("=")[0] for word in found.group(1).split() if word.startswith("-")] if found else []
+    long_flags = [name for name in known_flags if name.startswith("--")]
+    guesses = [(flag, nearest(flag, long_flags)) for flag in flags]
+    return "".join(f"; did you mean {guess} instead of {flag}?" for flag, guess in guesses if guess)
 
 
 def parse_devices(text: str) -> list[int]:
@@ -63,15 +120,26 @@ def _row(*flags: str, **settings: Any) -> Option:
 
 
 _LEVEL = whole_number(0, 4)
+_PLATFORM = one_of("platform", PLATFORMS)
+_RUNTIME = one_of("runtime", RUNTIMES)
+_MANUAL = one_of("manual mode", MANUAL_MODES)
+
+
+def _names(allowed: Iterable[str]) -> str:
+    return "{" + ",".join(allowed) + "}"
+
 
 OPTIONS = (
-    _row("-p", "--platform", choices=list(PLATFORMS), help="where the scenes run"),
+    _row("-p", "--platform", type=_PLATFORM, metavar=_names(PLATFORMS), help="where the scenes run"),
     _row("-d", "--device", default="0", metavar="SPEC", help="device ids: 0, 0-7 or 0,2-4 (default 0)"),
     _row("--case", action="append", metavar="SEL", help="Case, Class::Case or Class::; may be repeated"),
-    _row("--manual", choices=MANUAL_MODES, default="exclude", help="what to do with manual cases (default exclude)"),
-    _row("--runtime", choices=list(RUNTIMES), help="only scenes of this runtime"),
+    _row("--manual", type=_MANUAL, metavar=_names(MANUAL_MODES), default="exclude",
+         help="what to do with manual cases (default exclude)"),
+    _row("--runtime", type=_RUNTIME, metavar=_names(RUNTIMES), help="only scenes of this runtime"),
     _row("--rounds", type=whole_number(1), default=1, metavar="N", help="run each case N times"),
     _row("--skip-golden", action="store_true", default=False, help="do not compare with golden values"),
+    _row("--save-mismatch", action="store_true", default=False,
+         help="save output and golden values of a case that differs below outputs/"),
     _row("--enable-chip-swimlane", "--enable-l2-swimlane", nargs="?", const=4, default=0, type=_LEVEL, metavar="LEVEL",
          help="record task times; level 1 to 4 (alone: 4)"),
     _row("--dump-args", "--dump-tensor", nargs="?", const=1, default=0, type=whole_number(0, 3), metavar="LEVEL",
@@ -87,9 +155,14 @@ OPTIONS = (
          help="kernels for a simulator do not check the operands of their tile instructions"),
     _row("--sim-clusters", type=whole_number(1), metavar="N", help="clusters that a simulated chip has"),
     _row("--sim-threads", type=whole_number(1), metavar="N", help="threads that a simulator uses"),
-    _row("-c", "--pto-isa-commit", metavar="COMMIT", help="ignored: the tile library is bundled"),
-    _row("--clone-protocol", metavar="NAME", help="ignored: the tile library is bundled"),
+    _row("-c", "--pto-isa-commit", metavar="COMMIT",
+         help="compile kernels against this commit of the vendor's tile library instead of the bundled one"),
+    _row("--clone-protocol", type=one_of("protocol", pto_isa.PROTOCOLS), metavar=_names(pto_isa.PROTOCOLS),
+         help="how --pto-isa-commit fetches it (default https)"),
 )  # fmt: skip
+
+#: What a dispatcher sets for each child itself.
+_OF_EACH_CHILD = ("platform", "device", "case", "manual", "runtime", "max_parallel")
 
 
 def dest(option: Option) -> str:
@@ -97,20 +170,78 @@ def dest(option: Option) -> str:
     return next(flag for flag in option.flags if flag.startswith("--"))[2:].replace("-", "_")
 
 
-def ignored_options(lookup: Callable[[str], Any]) -> list[str]:
-    """Warnings for options that are accepted for older command lines only. `lookup` takes an attribute name."""
-    rows = [option for option in OPTIONS if option.settings.get("help", "").startswith("ignored")]
-    return [f"--{dest(r).replace('_', '-')} is {r.settings['help']}" for r in rows if lookup(dest(r)) is not None]
+def flag_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def forwarded(chosen: argparse.Namespace) -> list[str]:
+    """The options of a stand-alone run that its children need as well."""
+    words: list[str] = []
+    for option in OPTIONS:
+        name = dest(option)
+        value = getattr(chosen, name)
+        if name in _OF_EACH_CHILD or value == option.settings.get("default"):
+            continue
+        words += [flag_of(name)] if value is True else [flag_of(name), str(value)]
+    words += ["--log-level", chosen.log_level, "--timeout", f"{chosen.timeout:g}"]
+    return words + [flag_of(name) for name in ("exitfirst", "verbose") if getattr(chosen, name)]
+
+
+def apply(platform: str, lookup: Callable[[str], Any], program: str) -> list[str]:
+    """Put the options that hold for the whole process into effect; returns warnings.
+
+    `lookup` takes an attribute name. ValueError or OSError when an option cannot be followed.
+    """
+    notes = set_tile_checks(platform, bool(lookup("no_tile_checks")))
+    set_sanitizer(str(lookup("sanitizer") or "none"), program)
+    runs.save_mismatches(bool(lookup("save_mismatch")))
+    commit, protocol = lookup("pto_isa_commit"), lookup("clone_protocol")
+    pto_isa.select(None)
+    if commit:
+        pto_isa.select(pto_isa.fetch(commit, protocol or "https"))
+    elif protocol:
+        notes.append("--clone-protocol has no effect without --pto-isa-commit: the tile library is bundled")
+    return notes
+
+
+def show_commands(every: bool) -> None:
+    """Let the compiler commands of this process be shown; `every`: also those whose result is in the cache."""
+    from ..kernel_compiler import KernelCompiler
+
+    KernelCompiler._shown = "all" if every else "run"
 
 
 def set_tile_checks(platform: str, off: bool) -> list[str]:
     """Puts `--no-tile-checks` into effect for this process; returns warnings."""
-    from ..kernel_compiler import KernelCompiler
+    if off or compiler_loaded():
+        from ..kernel_compiler import KernelCompiler
 
-    KernelCompiler._tile_checks = not off
+        KernelCompiler._tile_checks = not off
     if off and platform and not platform.endswith("sim"):
         return [f"--no-tile-checks has no effect on {platform}: it is not a simulator"]
     return []
+
+
+def compiler_loaded() -> bool:
+    """Whether settings of an earlier session in this process may have to be undone."""
+    return "simpler_setup.kernel_compiler" in sys.modules
+
+
+def set_sanitizer(preset: str, program: str) -> None:
+    """Puts `--sanitizer` into effect; ValueError says how to start `program` when its library is not loaded."""
+    tokens = sanitizers.resolve(preset)
+    library = sanitizers.preload_lib(tokens)
+    if library and not sanitizers.is_runtime_loaded(library):
+        raise ValueError(
+            f"--sanitizer {preset} needs {library} in this process; start it with: "
+            f"{sanitizers.preload_command(tokens)} {program}"
+        )
+    if tokens or compiler_loaded():
+        from ..kernel_compiler import KernelCompiler
+
+        KernelCompiler._sanitizers = tokens
+    if tokens:
+        sanitizers.watch_findings(tokens)
 
 
 def worker_settings(platform: str, clusters: int | None, threads: int | None) -> tuple[dict[str, int], list[str]]:

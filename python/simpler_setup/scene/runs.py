@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 from ..environment import outputs_dir
+from . import arrays
 from .declarations import SceneTestLevel
 
 _log = logging.getLogger("simpler")
@@ -64,6 +65,38 @@ def make_case_dir(cls_name: str, case_name: str) -> Path:
     raise FileExistsError(f"no free artifact folder {root / stem}*")
 
 
+_saves_mismatches = False
+
+
+def save_mismatches(on: bool) -> None:
+    """Whether a case whose outputs differ from the golden values leaves both in an artifact folder."""
+    global _saves_mismatches
+    _saves_mismatches = on
+
+
+def save_mismatch(cls_name: str, case_name: str, folder: str, outputs: dict[str, tuple[Any, Any]]) -> Path | None:
+    """Save (output, golden) pairs by name, if that was asked for; into `folder`, or a new one. Returns the folder.
+
+    NumPy files where NumPy has the element type, else torch files.
+    """
+    if not _saves_mismatches:
+        return None
+    import numpy
+
+    target = (Path(folder) if folder else make_case_dir(cls_name, case_name)) / "mismatch"
+    target.mkdir(parents=True, exist_ok=True)
+    for name, pair in outputs.items():
+        for what, value in zip(("output", "golden"), pair):
+            stem = target / f"{sanitize_for_filename(name)}_{what}"
+            try:
+                numpy.save(stem.with_suffix(".npy"), numpy.asarray(arrays.as_array(name, value)))
+            except TypeError:  # bfloat16 and the small floats exist in torch only
+                import torch
+
+                torch.save(value, stem.with_suffix(".pt"))
+    return target
+
+
 def write_name_map(cls: Any, case_name: str, folder: Path) -> Path:
     """The file that gives kernels and orchestrator their names in reports."""
     table = getattr(cls, "CALLABLE", {}) or {}
@@ -88,10 +121,11 @@ def _finish_artifacts(cls: Any, case_name: str, folder: Path, enabled: Sequence[
     write_name_map(cls, case_name, folder)
     for recorder in enabled:
         if not (folder / recorder.artifact).exists():
-            _warn(f"{recorder.option}: {folder / recorder.artifact} not produced; skipping")
+            tell(f"{recorder.option}: {folder / recorder.artifact} not produced; skipping")
 
 
-def _warn(text: str) -> None:
+def tell(text: str) -> None:
+    """Tell the user on stderr, at once."""
     print(f"WARNING: {text}", file=sys.stderr, flush=True)
 
 
@@ -106,7 +140,7 @@ def options_of(option: Callable[..., Any], *, warn: bool = False) -> dict[str, A
         value = option(recorder.option, default=recorder.off)
         if value and rounds > 1:
             if warn:
-                _warn(f"{recorder.option} disabled: --rounds > 1")
+                tell(f"{recorder.option} disabled: --rounds > 1")
             value = recorder.off
         chosen[recorder.keyword] = value
     chosen["enable_swimlane_overhead"] = bool(option("--enable-swimlane-overhead", default=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import SceneError
+from ..errors import SceneError, nearest
 
 MANUAL_MODES = ("exclude", "include", "only")
 
@@ -64,19 +64,36 @@ def matching_cases(
     ]
 
 
+def _guess(name: str, known: Iterable[str]) -> str:
+    guess = nearest(name, known)
+    return f". Did you mean {guess!r}?" if guess else ""
+
+
+def selector_problem(selector: Selector, classes: Sequence[Any]) -> str | None:
+    """Why a selector names nothing of these classes, or None."""
+    try:
+        check_selectors([selector], classes)
+    except SelectionError as error:
+        return str(error)
+    return None
+
+
 def check_selectors(selectors: Sequence[Selector], classes: Sequence[Any]) -> None:
     """SelectionError when a selector names a class or a case that does not exist."""
     by_name = {cls.__name__: cls for cls in classes}
     for selector in selectors:
         if selector.cls is not None and selector.cls not in by_name:
-            raise SelectionError(f"unknown class {selector.cls!r}; known: {', '.join(by_name)}")
+            known = ", ".join(by_name)
+            raise SelectionError(f"unknown class {selector.cls!r}; known: {known}{_guess(selector.cls, by_name)}")
         if selector.case is None:
             continue
         scope = [by_name[selector.cls]] if selector.cls else classes
         names = list(dict.fromkeys(case["name"] for cls in scope for case in cls.CASES))
         if selector.case not in names:
             where = selector.cls or "any class"
-            raise SelectionError(f"case {selector.case!r} not found in {where}; known: {', '.join(names)}")
+            raise SelectionError(
+                f"case {selector.case!r} not found in {where}; known: {', '.join(names)}{_guess(selector.case, names)}"
+            )
 
 
 def nothing_matched(classes: Sequence[Any], platform: str, selectors: Sequence[Selector], mode: str) -> SelectionError:

@@ -1,284 +1,289 @@
-"""`python test_x.py -p a2a3sim ...`: the scene classes of one file without pytest.
+"""`python test_x.py -p a2a3sim ...` and `simpler run`: scene classes of files, without pytest.
 
-Exit codes: 0 all passed (or nothing matched a filter), 1 a case failed, 2 a wrong command line or selection.
+Exit codes: 0 all passed (or nothing matched a filter), 1 a case failed, 2 a wrong command line or selection,
+130 Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from .. import sanitizers
-from ..errors import GoldenMismatch
 from ..log_config import DEFAULT_LOG_LEVEL, LOG_LEVEL_CHOICES, configure_logging
-from ..parallel_scheduler import default_max_parallel
+from ..parallel_scheduler import default_max_parallel, format_device_range
 from . import callables, options, runs, selection
 from .declarations import SceneTestLevel, unsupported_reason
-from .workers import close_worker, open_worker
+from .dispatch import Dispatcher, follow_dispatcher
+from .inline import InlineRun, WorkerSlot, label_of
+from .progress import Progress
+from .verdicts import Report
+
+INTERRUPTED = 130  # what a shell reports for a program that Ctrl-C ended
 
 #: (class, its selected cases)
 Plan = list[tuple[Any, list[dict[str, Any]]]]
 
 
-class _UsageError(Exception):
+class UsageError(Exception):
     """The command line cannot be followed: exit 2."""
 
 
-def build_parser(program: str) -> argparse.ArgumentParser:
-    """The command line of a scene file."""
-    parser = argparse.ArgumentParser(prog=program, allow_abbrev=False, description="Run the scene tests of this file.")
+@dataclass
+class Source:
+    """A module with scene classes, and which of its cases are wanted besides what `--case` says."""
+
+    module: Any
+    selectors: list[selection.Selector] = field(default_factory=list)
+
+    def classes(self) -> list[Any]:
+        """Scene classes with cases that the module itself defines, in file order."""
+        from .case import SceneTestCase
+
+        return [
+            value
+            for value in vars(self.module).values()
+            if isinstance(value, type)
+            and issubclass(value, SceneTestCase)
+            and value.__module__ == self.module.__name__
+            and value.CASES
+            and hasattr(value, "_st_level")
+        ]
+
+    def wants(self, cls: Any, case: dict[str, Any]) -> bool:
+        return not self.selectors or any(s.matches(cls.__name__, case["name"]) for s in self.selectors)
+
+    @property
+    def path(self) -> str:
+        return str(getattr(self.module, "__file__", self.module.__name__))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of a stand-alone run."""
     for option in options.OPTIONS:
         parser.add_argument(*option.flags, **option.settings)
-    parser.add_argument("--level", type=int, choices=[2, 3], help="only scenes of this level")
+    parser.add_argument("--level", type=options.one_of("level", ("2", "3"), int), metavar="{2,3}",
+                        help="only scenes of this level")  # fmt: skip
     parser.add_argument("-x", "--exitfirst", action="store_true", help="stop after the first failure")
-    parser.add_argument("--log-level", choices=LOG_LEVEL_CHOICES, default=DEFAULT_LOG_LEVEL, help="how much is logged")
+    parser.add_argument("--log-level", type=options.one_of("log level", LOG_LEVEL_CHOICES), default=DEFAULT_LOG_LEVEL,
+                        metavar="LEVEL", help=f"how much is logged on stderr: {', '.join(LOG_LEVEL_CHOICES[:6])}"
+                        f" (default {DEFAULT_LOG_LEVEL})")  # fmt: skip
+    parser.add_argument("--timeout", type=options.seconds, default=600.0, metavar="SEC",
+                        help="a case that takes longer fails and shows all stacks; 0: any (default 600)")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the selected cases and exit")
-    return parser
-
-
-def scene_classes(module: Any) -> list[Any]:
-    """Scene classes with cases that the module itself defines, in file order."""
-    from .case import SceneTestCase
-
-    return [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, SceneTestCase)
-        and value.__module__ == module.__name__
-        and value.CASES
-        and hasattr(value, "_st_level")
-    ]
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the commands that are run")
 
 
 def run_module(module_name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a module's scene classes by command line arguments; returns the exit code."""
     module = sys.modules[module_name]
-    parser = build_parser(str(getattr(module, "__file__", module_name)))
+    source = Source(module)
+    parser = options.HelpfulParser(prog=source.path, allow_abbrev=False)
+    parser.description = "Run the scene tests of this file."
+    add_options(parser)
     chosen = parser.parse_args(arguments)
+    spec = getattr(module, "__spec__", None)
+    start = ["-m", spec.name] if spec is not None else [source.path]  # as this process was started itself
+    return run_sources([source], chosen, start)
+
+
+def run_sources(
+    sources: Sequence[Source],
+    chosen: argparse.Namespace,
+    start: list[str] | None,
+    broken: Sequence[tuple[str, BaseException]] = (),
+) -> int:
+    """Run the scene classes of several modules; files that are `broken` fail.
+
+    `start` are the words that start a child of the only source; None is for `simpler run`.
+    """
+    follow_dispatcher()
     try:
-        return _Session(module, chosen).run()
-    except (_UsageError, selection.SelectionError) as error:
+        session = _Session(sources, chosen, start, broken)
+        if chosen.list:
+            return session.list()
+        return session.run()
+    except (UsageError, selection.SelectionError) as error:
         print(f"ERROR: {error}", file=sys.stderr, flush=True)
         return 2
 
 
 class _Session:
-    """One stand-alone run: the checked command line, then group by group."""
+    """One run: the checked command line, then group by group."""
 
-    def __init__(self, module: Any, chosen: argparse.Namespace):
-        self.module, self.chosen = module, chosen
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        chosen: argparse.Namespace,
+        start: list[str] | None,
+        broken: Sequence[tuple[str, BaseException]],
+    ):
+        self.sources, self.chosen, self.start, self.broken = sources, chosen, start, broken
         self.platform: str = chosen.platform
+        self.source_of = {cls: source for source in sources for cls in source.classes()}
         if self.platform is None and not chosen.list:
-            raise _UsageError("-p/--platform is required")
+            raise UsageError("-p/--platform is required: a2a3sim or a5sim simulate, a2a3 or a5 run on a board")
         configure_logging(chosen.log_level)
         try:
             self.devices = options.parse_devices(chosen.device)
             self.max_parallel = options.parse_max_parallel(chosen.max_parallel)
-            self._set_sanitizer(sanitizers.resolve(chosen.sanitizer))
-        except ValueError as error:
-            raise _UsageError(str(error)) from error
-        for text in options.ignored_options(lambda name: getattr(chosen, name)):
-            print(f"WARNING: {text}", file=sys.stderr)
-        self.worker_settings, notes = options.worker_settings(
+            self.selectors = selection.parse_selectors(chosen.case)
+            notes = options.apply(self.platform or "", lambda name: getattr(chosen, name), sys.argv[0])
+        except (ValueError, OSError) as error:
+            raise UsageError(str(error)) from error
+        self.worker_settings, more = options.worker_settings(
             self.platform or "", chosen.sim_clusters, chosen.sim_threads
         )
-        notes += options.set_tile_checks(self.platform or "", chosen.no_tile_checks)
-        for text in notes:
+        for text in notes + more:
             print(f"WARNING: {text}", file=sys.stderr)
-
-    @staticmethod
-    def _set_sanitizer(tokens: str) -> None:
-        from ..kernel_compiler import KernelCompiler
-
-        library = sanitizers.preload_lib(tokens)
-        if library and not sanitizers.is_runtime_loaded(library):
-            raise ValueError(
-                f"--sanitizer {tokens} needs {library} in this process; start it with: "
-                f"{sanitizers.preload_command(tokens)} python ..."
-            )
-        KernelCompiler._sanitizers = tokens
+        if chosen.verbose:
+            options.show_commands(True)
 
     # -- selection ------------------------------------------------------------------------------------------------
 
-    def _plan(self) -> Plan | None:
-        """The classes and cases to run; None when --runtime or --level leaves no class."""
-        chosen = self.chosen
-        everything = scene_classes(self.module)
-        selectors = selection.parse_selectors(chosen.case)
-        selection.check_selectors(selectors, everything)
-        classes = [
+    def _classes(self) -> list[Any]:
+        """The classes that --runtime and --level leave; SelectionError for a selector that names nothing."""
+        chosen, everything = self.chosen, list(self.source_of)
+        if not everything:
+            paths = ", ".join(source.path for source in self.sources)
+            raise selection.SelectionError(
+                f"no scene class in {paths}: a scene is a subclass of SceneTestCase with CASES, "
+                "decorated with @scene_test(level=..., runtime=...)"
+            )
+        selection.check_selectors(self.selectors, everything)
+        for source in self.sources:
+            selection.check_selectors(source.selectors, source.classes())
+        return [
             cls
             for cls in everything
             if chosen.runtime in (None, cls._st_runtime) and chosen.level in (None, int(cls._st_level))
         ]
+
+    def _plan(self) -> Plan | None:
+        """The classes and cases to run; None when --runtime or --level leaves no class."""
+        chosen, classes = self.chosen, self._classes()
         if not classes:
             return None
-        plan = [(cls, selection.matching_cases(cls, self.platform, selectors, chosen.manual)) for cls in classes]
+        plan = []
+        for cls in classes:
+            cases = selection.matching_cases(cls, self.platform, self.selectors, chosen.manual)
+            plan.append((cls, [case for case in cases if self.source_of[cls].wants(cls, case)]))
         plan = [(cls, cases) for cls, cases in plan if cases]
         if not plan:
-            raise selection.nothing_matched(classes, self.platform, selectors, chosen.manual)
+            named = [*self.selectors, *(s for source in self.sources for s in source.selectors)]
+            raise selection.nothing_matched(classes, self.platform, named, chosen.manual)
         if chosen.enable_chip_swimlane:
             hosts = [cls.__name__ for cls, _ in plan if cls._st_level > SceneTestLevel.CHIP]
             if hosts:
-                raise _UsageError(
+                raise UsageError(
                     f"--enable-chip-swimlane records one chip, but {', '.join(hosts)} runs at level 3; "
                     "leave the option out, or select other classes with --case"
                 )
         return plan
 
-    def _list(self) -> int:
-        selectors = selection.parse_selectors(self.chosen.case)
-        for cls in scene_classes(self.module):
+    def list(self) -> int:
+        """Print the selected cases with what a user chooses them by."""
+        for cls in self._classes():
             for case in cls.CASES:
-                if selectors and not any(s.matches(cls.__name__, case["name"]) for s in selectors):
+                if self.selectors and not any(s.matches(cls.__name__, case["name"]) for s in self.selectors):
+                    continue
+                if not self.source_of[cls].wants(cls, case):
                     continue
                 if self.platform and self.platform not in case["platforms"]:
                     continue
-                manual = case.get("manual", False)
-                mark = "" if not manual else "  manual" if manual is True else f"  manual on {manual}"
-                print(
-                    f"{cls.__name__}::{case['name']}  level {int(cls._st_level)}  {cls._st_runtime}  "
-                    f"{','.join(case['platforms'])}{mark}"
-                )
+                manual, reason = case.get("manual", False), unsupported_reason(cls)
+                marks = [f"{label_of(cls, case)}  level {int(cls._st_level)}  {cls._st_runtime}"]
+                marks.append(",".join(case["platforms"]))
+                if manual:
+                    marks.append("manual" if manual is True else f"manual on {manual}")
+                if reason is not None:
+                    marks.append(f"skipped: {reason}")
+                print("  ".join(marks))
         return 0
 
     # -- running --------------------------------------------------------------------------------------------------
 
     def run(self) -> int:
-        if self.chosen.list:
-            return self._list()
-        plan = self._plan()
+        plan = self._plan() if self.sources or not self.broken else []
         if plan is None:
             print(f"No matching classes (runtime={self.chosen.runtime}, level={self.chosen.level})", flush=True)
             return 0
+        report = Report(sum(len(cases) for _, cases in plan))
+        for path, error in self.broken:
+            report.failed_with(path, error)
+        try:
+            self._compile([cls for cls, _ in plan if not unsupported_reason(cls)])
+            self._run_groups(plan, report)
+        except KeyboardInterrupt:
+            report.summary(", interrupted")
+            return INTERRUPTED
+        report.summary()
+        return 1 if report.failed else 0
 
+    def _compile(self, classes: Sequence[Any]) -> None:
+        with Progress("compiling", "sources") as progress:
+            callables.compile_ahead(classes, self.platform, progress)
+
+    def _run_groups(self, plan: Plan, report: Report) -> None:
         def group_of(entry: tuple[Any, Any]) -> tuple[int, str]:
             return (-int(entry[0]._st_level), entry[0]._st_runtime)
 
         groups = [(key, list(part)) for key, part in groupby(sorted(plan, key=group_of), key=group_of)]
         child = self.chosen.runtime is not None and self.chosen.level is not None
         spread = len(self.devices) > 1 and not child
-        callables.compile_ahead([cls for cls, _ in plan if not unsupported_reason(cls)], self.platform)
-        passed = True
         for (level, runtime), part in groups:
             if -level == SceneTestLevel.CHIP and spread:
-                passed &= self._spread(runtime, part)
+                self._dispatcher(report).run(runtime, part)
             else:
                 if len(groups) > 1 and -level == SceneTestLevel.CHIP:
                     print(f"\n=== L2 Runtime: {runtime} ===")
-                passed &= self._inline(-level, runtime, part)
-            if not passed and self.chosen.exitfirst:
-                break
-        return 0 if passed else 1
+                self._inline(-level, runtime, part, report)
+            if report.failed and self.chosen.exitfirst:
+                return
 
-    def _spread(self, runtime: str, part: Plan) -> bool:
-        from .dispatch import run_spread
-
-        limit = self.max_parallel or default_max_parallel(self.platform, self.devices)
-        return run_spread(
-            self.module.__file__,
-            self.platform,
-            runtime,
-            part,
-            self.devices,
-            max_parallel=limit,
-            forwarded=self._forwarded(),
-            exit_first=self.chosen.exitfirst,
-        )
-
-    def _forwarded(self) -> list[str]:
-        """The options that every child needs as well."""
-        chosen = self.chosen
-        words = ["--rounds", str(chosen.rounds), "--log-level", chosen.log_level, "--sanitizer", chosen.sanitizer]
-        for name in ("enable_chip_swimlane", "dump_args", "enable_pmu", "sim_clusters", "sim_threads"):
-            if getattr(chosen, name):
-                words += [f"--{name.replace('_', '-')}", str(getattr(chosen, name))]
-        flags = ("skip_golden", "no_tile_checks", "enable_dep_gen", "enable_scope_stats", "enable_swimlane_overhead")
-        for name in (*flags, "exitfirst"):
-            if getattr(chosen, name):
-                words.append(f"--{name.replace('_', '-')}")
-        return words
-
-    def _inline(self, level: int, runtime: str, part: Plan) -> bool:
+    def _inline(self, level: int, runtime: str, part: Plan, report: Report) -> None:
         print(f"\n=== Runtime: {runtime}  Level: {level} ===", flush=True)
-        worker = _WorkerSlot(self.platform, runtime, self.devices[0], self.worker_settings)
+        worker = WorkerSlot(self.platform, runtime, self.devices[0], self.worker_settings)
 
         def lookup(name: str, default: Any = None) -> Any:
             return getattr(self.chosen, name.lstrip("-").replace("-", "_"), default)
 
         keywords = runs.options_of(lookup, warn=True)
-        passed = True
+        inline = InlineRun(
+            self.platform, worker, report, keywords, timeout_s=self.chosen.timeout, exit_first=self.chosen.exitfirst
+        )
+        seen: Source | None = None
         try:
             for cls, cases in part:
-                passed &= self._run_class(worker, cls, cases, keywords)
-                if not passed and self.chosen.exitfirst:
+                if len(self.sources) > 1 and self.source_of[cls] is not seen:
+                    seen = self.source_of[cls]
+                    print(seen.path, flush=True)
+                if not inline.run(cls, cases):
                     break
         finally:
             worker.close()
-        return passed
 
-    def _run_class(self, worker: _WorkerSlot, cls: Any, cases: list[dict[str, Any]], keywords: dict[str, Any]) -> bool:
-        reason = unsupported_reason(cls)
-        if reason is not None:
-            for case in cases:
-                print(f"  {cls.__name__}::{case['name']} SKIPPED: {reason}", flush=True)
-            return True
-        inst, passed, callable_obj = cls(), True, None
-        refused: Exception | None = None
-        try:
-            callable_obj = inst.build_callable(self.platform)
-        except Exception as error:
-            refused = error
-        for case in cases:
-            label = f"{cls.__name__}::{case['name']}"
-            print(f"  {label} ...", flush=True)
-            try:
-                if refused is not None:
-                    raise refused
-                runs.run_class_cases(worker.get(), inst, [case], callable_obj=callable_obj, sub_handles={}, **keywords)
-            except Exception as error:
-                passed = False
-                _report_failure(label, error)
-                if not isinstance(error, AssertionError):
-                    worker.close()  # the next case gets a worker that did not fail
-                if self.chosen.exitfirst:
-                    break
-            else:
-                print(f"  {label} PASSED", flush=True)
-        return passed
+    # -- children -------------------------------------------------------------------------------------------------
 
+    def _dispatcher(self, report: Report) -> Dispatcher:
+        chosen = self.chosen
+        limit = self.max_parallel or default_max_parallel(self.platform, self.devices)
+        return Dispatcher(self._command, self.devices, limit, report, chosen.timeout, chosen.exitfirst, chosen.verbose)
 
-def _report_failure(label: str, error: BaseException) -> None:
-    text = str(error) or type(error).__name__
-    if not isinstance(error, (AssertionError, RuntimeError, ValueError, OSError)):
-        text = f"{type(error).__name__}: {text}"
-    first, *rest = text.splitlines()
-    if not isinstance(error, GoldenMismatch):
-        traceback.print_exception(type(error), error, error.__traceback__)
-    print(f"  {label} FAILED: {first}")
-    for line in rest:
-        print(f"    {line}")
-    sys.stdout.flush()
-
-
-class _WorkerSlot:
-    """A level-2 worker that is made when it is first needed and again after it was closed."""
-
-    def __init__(self, platform: str, runtime: str, device: int, settings: dict[str, int]):
-        self._keywords = {"platform": platform, "runtime": runtime, "device_id": device, **settings}
-        self._worker: Any = None
-
-    def get(self) -> Any:
-        if self._worker is None:
-            self._worker = open_worker(**self._keywords)
-        return self._worker
-
-    def close(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            close_worker(worker, lambda text: print(f"WARNING: {text}", file=sys.stderr, flush=True))
+    def _command(self, part: Any, devices: list[int]) -> list[str]:
+        """The command line of a child that runs exactly these cases."""
+        first = part[0][0]
+        words = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
+        if self.start is not None:
+            words += self.start
+            named = [word for cls, cases in part for case in cases for word in ("--case", label_of(cls, case))]
+        else:
+            words += ["-m", "simpler_setup", "run"]
+            words += [f"{self.source_of[cls].path}::{label_of(cls, case)}" for cls, cases in part for case in cases]
+            named = []
+        words += ["-p", self.platform, "-d", format_device_range(devices), "--runtime", first._st_runtime]
+        return [*words, "--level", "2", "--manual", "include", *named, *options.forwarded(self.chosen)]

@@ -37,6 +37,20 @@ def output_names(builder: TaskArgsBuilder, signature: Sequence[Any]) -> list[str
     return [name for name, _, direction in _pairs(builder, signature) if direction in written]
 
 
+def count_note(builder: TaskArgsBuilder, signature: Sequence[Any]) -> str | None:
+    """What to tell when the signature describes more tensors than there are: legal, a kernel may do with fewer."""
+    from simpler.task_interface import ArgDirection
+
+    described = sum(direction != ArgDirection.SCALAR for direction in signature)
+    names = builder.tensor_names()
+    if described <= len(names):
+        return None
+    return (
+        f"the signature describes {described} tensors, but generate_args gave {len(names)} "
+        f"({', '.join(names) or 'none'}); was one forgotten?"
+    )
+
+
 def _scalars(builder: TaskArgsBuilder) -> Iterator[int]:
     from simpler.task_interface import scalar_to_uint64
 

@@ -50,7 +50,7 @@ def test_a_report_locates_and_measures(kind):
 @pytest.mark.parametrize(
     "got, want, hint",
     [
-        ([0, 0, 0], [1, 2, 3], "all zeros: was it written at all"),
+        ([0, 0, 0], [1, 2, 3], "all zeros: the task that writes it did not run, or wrote another tensor"),
         ([1, float("nan"), 3], [1, 2, 3], "1 elements of the output are NaN"),
         ([1, 2, 3], [1, float("nan"), 3], "1 elements of the golden values are NaN"),
         ([1, 0, 3], [1, 2, 3], "a part of the output was not written"),

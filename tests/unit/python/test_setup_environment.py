@@ -80,11 +80,48 @@ def test_an_explicit_tile_library_wins_and_must_exist(monkeypatch, tmp_path):
         pto_isa.ensure_pto_isa_root()
 
 
-def test_older_keywords_of_the_tile_library_warn(monkeypatch, caplog):
+@pytest.fixture
+def repository(monkeypatch, tmp_path):
+    """A repository in place of the vendor's; returns its folder and the environment's cache folder."""
+    folder = tmp_path / "vendor"
+    (folder / "include" / "pto").mkdir(parents=True)
+    (folder / "include" / "pto" / "pto-inst.hpp").write_text("#pragma once\n")
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "all"], ["tag", "v1"]):
+        identity = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+        subprocess.run(["git", "-C", str(folder), *identity, *words], check=True)
+    monkeypatch.setenv("SIMPLER_PTO_ISA_URL", str(folder))
+    monkeypatch.setenv("SIMPLER_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("PTO_ISA_ROOT", raising=False)
-    with caplog.at_level(logging.WARNING, logger="simpler"):
-        assert pto_isa.ensure_pto_isa_root(commit="abc", clone_protocol="ssh") == str(pto_isa.bundled_pto_isa_root())
-    assert "ignored" in caplog.text
+    return folder
+
+
+def test_a_commit_of_the_vendors_library_is_fetched_once(repository, monkeypatch):
+    root = pto_isa.ensure_pto_isa_root(commit="v1", clone_protocol="ssh", update_if_exists=True)
+    assert os.path.isfile(os.path.join(root, "include", "pto", "pto-inst.hpp"))
+    repository.rename(repository.with_name("gone"))
+    assert pto_isa.ensure_pto_isa_root(commit="v1") == root
+    assert [p.name for p in os.scandir(os.path.dirname(root))] == [os.path.basename(root)], "no scratch folder is left"
+    pto_isa.select(pto_isa.fetch("v1"))
+    monkeypatch.setenv("PTO_ISA_ROOT", "/nowhere")
+    assert pto_isa.ensure_pto_isa_root() == root, "the option wins over the environment"
+    pto_isa.select(None)
+
+
+@pytest.mark.parametrize(
+    "commit, kind, words",
+    [
+        ("v2", OSError, "at v2 cannot be fetched: .*v2.*leave --pto-isa-commit out.*PTO_ISA_ROOT"),
+        ("--upload-pack=x", ValueError, "'--upload-pack=x' is not a commit, tag or branch name"),
+    ],
+)
+def test_a_commit_that_cannot_be_fetched(repository, commit, kind, words):
+    with pytest.raises(kind, match=words):
+        pto_isa.ensure_pto_isa_root(commit=commit)
+
+
+def test_without_a_commit_nothing_is_fetched(repository):
+    repository.rename(repository.with_name("gone"))
+    assert pto_isa.ensure_pto_isa_root(commit=None, clone_protocol="ssh") == str(pto_isa.bundled_pto_isa_root())
 
 
 def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):

@@ -200,7 +200,9 @@ def test_a_selector_that_names_nothing_is_told(session):
         (["--max-parallel", "0"], "--max-parallel must be"),
         (["--device", "x"], "device list 'x'"),
         (["--rounds", "0"], "not a whole number of at least 1"),
-        (["--runtime", "ringbuffer"], "invalid choice"),
+        (["--runtime", "ringbufer"], "unknown runtime 'ringbufer'; allowed: host_build_graph, tensormap_and"),
+        (["--platfom", "a2a3sim"], "unrecognized arguments: --platfom; did you mean --platform"),
+        (["--level", "5"], "unknown level '5'; allowed: 2, 3, 4"),
         (["--case", "::"], "neither a class nor a case"),
         (["--sanitizer", "thread"], "needs libtsan.so"),
     ],
@@ -297,9 +299,42 @@ def test_options_and_markers_are_listed(session):
         assert re.search(rf"^@pytest\.mark\.{mark}\b", marks, re.M)
 
 
-def test_options_without_effect_say_so(session):
-    ran = on_sim(session, "-k", "Beta", "--max-parallel", "2", "--clone-protocol", "ssh")
-    assert "--max-parallel has no effect under pytest" in ran.out and "--clone-protocol is ignored" in ran.out
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--max-parallel", "2"], "--max-parallel 2 has no effect with 1 device: name several with --device"),
+        (["--max-parallel", "2", "-n", "1", "--device", "0-1"], "--max-parallel has no effect beside -n"),
+        (["--max-parallel", "2", "-p", "no:xdist"], "--max-parallel has no effect without pytest-xdist"),
+        (["--clone-protocol", "ssh"], "--clone-protocol has no effect without --pto-isa-commit"),
+    ],
+)
+def test_options_without_effect_say_so(session, arguments, words):
+    ran = on_sim(session, "-k", "Beta", *arguments)
+    assert ran.rc == 0 and words in ran.out, ran.out
+
+
+def test_max_parallel_spreads_files_over_processes(session):
+    head, _, beta, *_ = SCENES.split("@scene_test")
+    files = {f"test_file{i}": f"{head}@scene_test{beta.replace('TestBeta', f'TestBeta{i}')}" for i in range(3)}
+    ran = on_sim(session, "--device", "0-15", "--max-parallel", "3", **files)
+    assert ran.rc == 0 and ran.counts()["passed"] == 3 and "3 workers" in ran.out, ran.out
+
+
+CRASH = """
+import os, signal
+import pytest
+
+@pytest.mark.parametrize("index", range(4))
+def test_one(index):
+    if index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_dies_costs_one_test(session):
+    ran = session("--device", "0-1", "--max-parallel", "2", "--dist", "load", test_crash=CRASH)
+    assert ran.rc == 1 and ran.counts() == {"failed": 1, "passed": 3}, ran.out
+    assert "crashed while running" in ran.out and "test_one[1]" in ran.out
 
 
 @pytest.mark.parametrize("level", ["timing", "null", "v7", "DEBUG"])
