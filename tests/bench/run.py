@@ -16,6 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: its threads 
 import argparse
 import json
 import platform as host
+import resource
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OUTPUT = ROOT / "build" / "bench"
 TASKS = 100_000
 GATED_TASKS, GATED_WINDOW = 10_000, 32_768
+THREADS = (1, 2, 4)
 
 
 class Row(NamedTuple):
@@ -62,16 +64,20 @@ ROWS = (
     Row("tiles_us", "us/task", "4096 cells written, one reader of the whole buffer"),
     Row("nested_scopes_us", "us/task", "four nested scopes around each task"),
     Row("block_us", "us/block", "SPMD tasks of 25000 blocks"),
-    Row("growth_ratio", "x", "per task, 1e6 to 1e4 tasks; the worse of independent and chain", 1.2),
+    Row("growth", "x", "per task, 1e6 to 1e4 tasks; the worse of independent and chain", 1.2),
     Row("rss_growth_mib", "MiB", "memory after 1e6 tasks more than after 1e4; the window of 16384 fills meanwhile", 16),
+    Row("peak_rss_mib", "MiB", "the most memory that this process had at once, up to the end of the step growth"),
+    Row("chains_mtasks_s_1", "Mtask/s", "throughput of 16 chains, 1 simulator thread beside the submitter"),
+    Row("chains_mtasks_s_2", "Mtask/s", "2 threads"),
+    Row("chains_mtasks_s_4", "Mtask/s", "4 threads"),
+    Row("waits_per_ktask", "", "times that a thread slept (locks, wake-ups) per 1000 tasks; the worst of five graphs"),
+    Row("page_faults_per_ktask", "", "page faults per 1000 tasks of a warmed worker; the worst of five graphs"),
     Row("run_fixed_ms", "ms", "Worker.run of one empty task, three small tensors; median", 0.1),
     Row("worker_init_ms", "ms", "Worker.init; median", 15),
-    Row("omp_speedup_dependent_min", "x", "OpenMP's time to ours; the worst of chain, chains, tree", 1, True),
-    Row("omp_speedup_fan_min", "x", "the worse of fan_in, tiles: few tasks wait; it runs the others inline"),
+    Row("omp_speedup_dependent_min", "x", "OpenMP's time to ours; the worst of chain(s), tree, fan_in, tiles", 2, True),
     Row("omp_speedup_geomean", "x", "the mean of these five"),
-    Row("omp_speedup_independent", "x", "OpenMP's time to ours"),
+    Row("omp_speedup_independent", "x", "OpenMP's time to ours; it runs most of these tasks inline", 0.33, True),
     Row("tbb_speedup_dependent_min", "x", "oneTBB flow graph's time to ours; it is told its edges, and infers none"),
-    Row("tbb_speedup_fan_min", "x", "the worse of fan_in, tiles"),
     Row("tbb_speedup_independent", "x", "oneTBB flow graph's time to ours"),
     Row("compile_add_s", "s", "vector_add's kernel, cold; best of 3", 0.5),
     Row("compile_matmul_s", "s", "matmul kernel, cold; best of 3", 0.5),
@@ -83,12 +89,11 @@ ROWS = (
 )  # fmt: skip
 
 Values = dict[str, float]
-
+Table = dict[str, dict[str, float]]  # by graph, then by a number
 
 #: Graphs that the peers know too, and all of which the total time is reported.
-DEPENDENT = ("chain", "chains", "tree")
-FANS = ("fan_in", "tiles")
-SHARED = ("independent", *DEPENDENT, *FANS)
+DEPENDENT = ("chain", "chains", "tree", "fan_in", "tiles")
+SHARED = ("independent", *DEPENDENT)
 TOTALS = (*SHARED, "independent_cells", "two_results", "nested_scopes")
 
 
@@ -134,20 +139,45 @@ def growth(platform: str, repeats: int) -> Values:
                 samples.setdefault((graph, small), []).extend(bench.sample(graph, small, 3))
         rss_after = _rss_mib()
     ratios = {g: best(samples[g, large], "total") / best(samples[g, small], "total") for g in wanted}
-    values = {f"growth_ratio_{graph}": ratio for graph, ratio in ratios.items()}
-    return {**values, "growth_ratio": max(ratios.values()), "rss_growth_mib": rss_after - rss_before}
+    values = {f"growth_{graph}": ratio for graph, ratio in ratios.items()}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {**values, "growth": max(ratios.values()), "rss_growth_mib": rss_after - rss_before, "peak_rss_mib": peak}
 
 
-def sizes(platform: str, repeats: int) -> dict[str, dict[str, float]]:
+def sizes(platform: str) -> Table:
     """Microseconds per task by graph and number of tasks."""
-    table: dict[str, dict[str, float]] = {}
+    counts = (1_000, 10_000, 100_000, 1_000_000)
     with Graphs(platform) as bench:
-        for graph in programs.GRAPHS[1:]:
-            table[graph] = {
-                str(count): best(bench.sample(graph, count, repeats if count < 1_000_000 else 3), "total")
-                for count in (1_000, 10_000, 100_000, 1_000_000)
-            }
-    return table
+        return {
+            graph: {str(count): best(bench.sample(graph, count, 3), "total") for count in counts}
+            for graph in programs.GRAPHS[1:]
+        }
+
+
+def threads(platform: str, repeats: int) -> tuple[Table, Values]:
+    """Microseconds per task by graph and number of simulator threads; and of these, the throughput of one graph."""
+    table: Table = {graph: {} for graph in TOTALS}
+    for count in THREADS:
+        with Graphs(platform, sim_threads=count) as bench:
+            for graph, samples in in_turn(bench, TOTALS, TASKS, repeats).items():
+                table[graph][str(count)] = best(samples, "total")
+    return table, {f"chains_mtasks_s_{count}": 1 / table["chains"][str(count)] for count in THREADS}
+
+
+def waits_and_faults(platform: str, repeats: int) -> Values:
+    """What the system did meanwhile: times that a thread of ours went to sleep, and pages that it mapped."""
+    values: Values = {}
+    with Graphs(platform) as bench:
+        for graph in SHARED[:-1]:
+            bench.run(graph, TASKS)
+            before = resource.getrusage(resource.RUSAGE_SELF)
+            tasks = sum(bench.run(graph, TASKS).tasks for _ in range(repeats))
+            after = resource.getrusage(resource.RUSAGE_SELF)
+            values[f"waits_per_ktask_{graph}"] = (after.ru_nvcsw - before.ru_nvcsw) / tasks * 1e3
+            values[f"page_faults_per_ktask_{graph}"] = (after.ru_minflt - before.ru_minflt) / tasks * 1e3
+    for name in ("waits_per_ktask", "page_faults_per_ktask"):
+        values[name] = max(values[f"{name}_{graph}"] for graph in SHARED[:-1])
+    return values
 
 
 def start_up(platform: str, repeats: int) -> Values:
@@ -178,8 +208,7 @@ def against_peers(platform: str, repeats: int, notes: list[str]) -> Values:
         values.update({f"{name}_speedup_{graph}": speedup for graph, speedup in speedups.items()})
         del speedups["independent"]
         values[f"{name}_speedup_geomean"] = statistics.geometric_mean(speedups.values())
-        for label, members in (("dependent", DEPENDENT), ("fan", FANS)):
-            values[f"{name}_speedup_{label}_min"] = min(speedups[graph] for graph in members)
+        values[f"{name}_speedup_dependent_min"] = min(speedups.values())
     return values
 
 
@@ -313,9 +342,9 @@ def print_table(values: Values) -> None:
         print("  ".join(cells).rstrip())
 
 
-def print_sizes(table: dict[str, dict[str, float]]) -> None:
+def print_times(by: str, table: Table) -> None:
     counts = list(next(iter(table.values())))
-    print("\nus/task by number of tasks".ljust(21) + "".join(f"{int(count):>12,}" for count in counts))
+    print(f"\nus/task, by {by}".ljust(21) + "".join(f"{int(count):>12,}" for count in counts))
     for graph, times in table.items():
         print(f"{graph:20}" + "".join(f"{times[count]:12.3f}" for count in counts))
 
@@ -324,7 +353,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measures the runtime against its budgets and its peers.")
     parser.add_argument("-p", "--platform", default="a2a3sim", choices=["a2a3sim", "a5sim"])
     parser.add_argument("--repeats", type=int, default=7, help="runs of which the best counts (default 7)")
-    parser.add_argument("--full", action="store_true", help="also every graph with 1e3 to 1e6 tasks")
     parser.add_argument("--build", action="store_true", help="also build the package from clean (a minute)")
     options = parser.parse_args(arguments)
     if options.repeats < 1:
@@ -337,12 +365,25 @@ def main(arguments: list[str] | None = None) -> int:
     summary_file = OUTPUT / "summary.json"
     process = describe_process(options.platform)
     values: Values = {}
+    tables: dict[str, Table] = {}
     notes: list[str] = []
     failures: list[str] = []
+
+    def by_tasks() -> Values:
+        tables["tasks"] = sizes(options.platform)
+        return {}
+
+    def by_threads() -> Values:
+        tables["threads"], throughput = threads(options.platform, options.repeats)
+        return throughput
+
     steps: list[tuple[str, Callable[[], Values]]] = [
         ("start-up", lambda: start_up(options.platform, options.repeats)),
         ("graphs", lambda: graphs(options.platform, options.repeats)),
         ("growth", lambda: growth(options.platform, options.repeats)),
+        ("sizes", by_tasks),
+        ("threads", by_threads),
+        ("waits", lambda: waits_and_faults(options.platform, options.repeats)),
         ("peers", lambda: against_peers(options.platform, options.repeats, notes)),
         ("tool-chain", lambda: tool_chain(options.platform, options.repeats)),
         ("product", lambda: product(options.platform, options.repeats)),
@@ -362,7 +403,6 @@ def main(arguments: list[str] | None = None) -> int:
         except Exception:
             traceback.print_exc()
             failures.append(name)
-    table = sizes(options.platform, options.repeats) if options.full and not failures else {}
     process["busy_with_others"] = round(others.mean(), 2)
     if process["busy_with_others"] > 0.1:
         notes.append(f"other processes used {process['busy_with_others']} processors meanwhile: times are upper bounds")
@@ -372,12 +412,12 @@ def main(arguments: list[str] | None = None) -> int:
     measured = [(row, values.get(row.name)) for row in ROWS]
     rows = [{**row._asdict(), "value": value, "verdict": verdict(row, value)} for row, value in measured]
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    summary = {**values, "process": process, "rows": rows, "sizes": table, "notes": notes}
+    summary = {**values, "process": process, "rows": rows, "us_per_task_by": tables, "notes": notes}
     summary_file.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
     print_table(values)
-    if table:
-        print_sizes(table)
+    for by, table in tables.items():
+        print_times(f"number of {by}", table)
     missed = [row["name"] for row in rows if row["verdict"] == "MISSED"]
     print(f"\n{process['cpu']}, {process['cpus']} processors, {process['compiler']}, {options.platform}, "
           f"{process['threads']} simulator threads")  # fmt: skip
