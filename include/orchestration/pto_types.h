@@ -228,11 +228,14 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   bool scalars_exposed() const { return scalars_exposed_; }
   void begin_boundary() const {
     is_boundary_ = true;
-    for (uint8_t& reads : scalar_reads_) reads = 0;
+    for (uint16_t& reads : scalar_reads_) reads = 0;
   }
   void end_boundary() const { is_boundary_ = false; }
-  // Since begin_boundary; 255 stands for any number above.
+  // Since begin_boundary; 65535 stands for any number above.
   int scalar_reads(int32_t i) const { return scalar_reads_[i]; }
+  void note_scalar_read(int32_t i) const {
+    if (is_boundary_ && scalar_reads_[i] < 65535) ++scalar_reads_[i];
+  }
 
  protected:
   // set_error with values in the text, which the object keeps.
@@ -275,9 +278,6 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
     scalar_dtypes_[scalar_count_] = dtype;
     scalar_sources_[scalar_count_++] = source;
   }
-  void note_scalar_read(int32_t i) const {
-    if (is_boundary_ && scalar_reads_[i] < 255) ++scalar_reads_[i];
-  }
   void bind_dependencies(const PTO2TaskId* ids, const DepFlags* kinds, uint32_t count) {
     if (count == 0) {
       deps_ = nullptr;
@@ -317,7 +317,7 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   CoreTaskPredicate predicate_;
   uint8_t tags_[MaxT];
   uint8_t scalar_dtypes_[MaxS];
-  mutable uint8_t scalar_reads_[MaxS];  // meaningful while is_boundary_
+  mutable uint16_t scalar_reads_[MaxS];  // meaningful while is_boundary_
   TensorRef tensors_[MaxT];
   uint64_t scalars_[MaxS];
   const void* scalar_sources_[MaxS];

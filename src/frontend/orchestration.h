@@ -17,6 +17,14 @@ class Orchestration {
   static Status load(const void* code, std::size_t bytes, const std::string& entry_name, const std::string& config_name,
                      Orchestration* orchestration);
 
+  // One that is part of this program: for tests of the runtimes.
+  static Orchestration linked(void (*bind)(PTO2Runtime*), void (*entry)(const ChipTaskArgs&)) {
+    Orchestration orchestration;
+    orchestration.bind_ = bind;
+    orchestration.entry_ = entry;
+    return orchestration;
+  }
+
   bool loaded() const { return entry_ != nullptr; }
   void bind(PTO2Runtime* runtime) const { bind_(runtime); }
   // Arguments that the orchestration wants at least; 0 if it does not say.
