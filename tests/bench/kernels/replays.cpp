@@ -9,9 +9,9 @@
 namespace {
 
 constexpr uint32_t kRows = 64;
-constexpr uint32_t kWidth = 32;   // tasks of a stage
-constexpr uint32_t kStages = 9;   // each task of a stage reads two results of the stage before, and a weight
-constexpr uint32_t kJoined = 4;   // results that are joined by one task
+constexpr uint32_t kWidth = 32;  // tasks of a stage
+constexpr uint32_t kStages = 9;  // each task of a stage reads two results of the stage before, and a weight
+constexpr uint32_t kJoined = 4;  // results that are joined by one task
 constexpr int64_t kTasks = kWidth * kStages + kWidth / kJoined + 1;
 
 int64_t now_ns() {
