@@ -35,6 +35,9 @@ enum SimplerTileMemory {
 #define SIMPLER_TILE_MEMORY_BYTES_INIT \
   { 512u * 1024u, 512u * 1024u, 64u * 1024u, 64u * 1024u, 256u * 1024u, 8u * 1024u, 8u * 1024u }
 
+// Kinds of cores, to be combined.
+enum SimplerTaskCores { SIMPLER_TASK_CUBE_CORES = 1, SIMPLER_TASK_VECTOR_CORES = 2 };
+
 typedef struct SimplerSimHooks {
   uint32_t version;  // SIMPLER_SIM_HOOKS_VERSION
   uint32_t size;     // sizeof(struct SimplerSimHooks)
@@ -63,6 +66,9 @@ typedef struct SimplerSimHooks {
   // Loops for the instruction sets of this processor, or null: then the tile library uses its own. Valid as long as the
   // process.
   const SimplerTileKernels* kernels;
+
+  // How many cores of these kinds (SimplerTaskCores) the task of the calling core runs on, over all its blocks.
+  uint32_t (*task_cores)(uint32_t kinds);
 } SimplerSimHooks;
 
 // Exported by kernels (weak, default visibility).

@@ -103,7 +103,101 @@ TEST_F(TileComm, CompletesAsynchronousCopiesAtOnce) {
   EXPECT_EQ(back[7], 8.0f);
   PrefetchAsyncContext context(src);
   EXPECT_TRUE(TPREFETCH_ASYNC(s, context).Wait(context.session));
+  RowTile<float, 1, 8> tile(1, 8);
+  TPREFETCH(tile, s);
+  EXPECT_EQ(tile.data(), nullptr);
 }
+// Three ranks with tensors of 2 x 4 x 8; a tensor with a gap after each row holds all of them, one after the other.
+class TileCollective : public TileComm {
+ protected:
+  using Rank = GlobalTensor<::half, Shape<1, 1, 2, 4, 8>, Stride<64, 64, 32, 8, 1>>;
+  using All = GlobalTensor<::half, Shape<1, 1, 2, 12, 8>, Stride<240, 240, 120, 10, 1>>;
+  TileCollective() {
+    for (int r = 0; r < 3; ++r) {
+      ranks_[r] = random_.values<::half>(64);
+      tensors_[r] = Rank(ranks_[r].data());
+    }
+  }
+  static int in_all(int rank, int i) { return i / 32 * 120 + (rank * 4 + i % 32 / 8) * 10 + i % 8; }
+
+  Random random_{11};
+  std::vector<::half> ranks_[3], all_ = random_.values<::half>(240);
+  Rank tensors_[3];
+  comm::ParallelGroup<Rank> group_{tensors_, 3, 1};
+  RowTile<::half, 4, 16> stage_, second_;
+};
+TEST_F(TileCollective, BroadcastsTheRootsDataToAllRanks) {
+  auto data = random_.values<::half>(64);
+  Rank source(data.data());
+  comm::TBROADCAST(group_, source, stage_);
+  for (const auto& rank : ranks_)
+    for (int i = 0; i < 64; ++i) ASSERT_TRUE(same_bits(rank[i], data[i]));
+}
+TEST_F(TileCollective, GathersAndScattersAlongTheRows) {
+  const auto before = all_;
+  All all(all_.data());
+  comm::TGATHER(group_, all, stage_);
+  auto want = before;
+  for (int r = 0; r < 3; ++r)
+    for (int i = 0; i < 64; ++i) want[in_all(r, i)] = ranks_[r][i];
+  for (int i = 0; i < 240; ++i) ASSERT_TRUE(same_bits(all_[i], want[i])) << i;
+  all_ = random_.values<::half>(240);
+  All source(all_.data());
+  comm::TSCATTER(group_, source, stage_, second_);
+  for (int r = 0; r < 3; ++r)
+    for (int i = 0; i < 64; ++i) ASSERT_TRUE(same_bits(ranks_[r][i], all_[in_all(r, i)]));
+}
+TEST_F(TileCollective, ReducesElementByElementAlsoIntoOneOfTheRanks) {
+  for (comm::ReduceOp op : {comm::ReduceOp::Sum, comm::ReduceOp::Max, comm::ReduceOp::Min}) {
+    std::vector<::half> want(64);
+    for (int i = 0; i < 64; ++i) {
+      float value = static_cast<float>(decode(ranks_[0][i]));
+      for (int r = 1; r < 3; ++r) {
+        const float next = static_cast<float>(decode(ranks_[r][i]));
+        value = op == comm::ReduceOp::Sum   ? value + next
+                : op == comm::ReduceOp::Max ? std::max(value, next)
+                                            : std::min(value, next);
+      }
+      want[i] = encode<::half>(value);
+    }
+    comm::TREDUCE(group_, tensors_[1], stage_, second_, op);
+    for (int i = 0; i < 64; ++i) ASSERT_TRUE(same_value(ranks_[1][i], want[i])) << i;
+  }
+}
+TEST_F(TileCollective, RefusesGroupsWithoutARootAndTensorsThatAreTooSmall) {
+  comm::ParallelGroup<Rank> rootless(tensors_, 3, 3);
+  EXPECT_EQ(failure_of([&] { comm::TBROADCAST(rootless, tensors_[0], stage_); }),
+            "TBROADCAST: a group of 3 ranks with root 3; it needs tensors of at least one rank, and a root among them");
+  EXPECT_EQ(failure_of([&] { comm::TGATHER(group_, tensors_[0], stage_); }),
+            "TGATHER: a tensor of 4 rows for 3 ranks of 4 rows each");
+}
+
+TEST_F(TileComm, AllCoresOfATaskMeet) {
+  constexpr int kCores = 3, kRounds = 300;
+  int32_t workspace[4] = {};
+  int values[kCores] = {};  // plain memory: the barrier alone orders it
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kCores; ++t)
+    threads.emplace_back([&, t] {
+      const auto core = std::make_unique<Core>();
+      Core::current = core.get();
+      for (int round = 1; round <= kRounds; ++round) {
+        values[t] = round;
+        SYNCALL<SyncAllMode::Soft, SyncCoreType::Mix>(workspace);
+        for (int value : values) wrong += value != round;
+        SYNCALL<SyncAllMode::Soft, SyncCoreType::Mix>(workspace);
+        if (t == 0) SYNCALL<SyncAllMode::Soft, SyncCoreType::AICOnly>(workspace);  // alone: does not wait
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_NE(failure_of([] {
+              SYNCALL<SyncAllMode::Soft, SyncCoreType::Mix>(static_cast<int32_t*>(nullptr));
+            }).find("null address"),
+            std::string::npos);
+}
+
 TEST_F(TileComm, RefusesNullAddresses) {
   comm::Signal nowhere;
   EXPECT_NE(

@@ -167,3 +167,17 @@ TEST(TileStandAlone, TakesTheMembersThatAnOlderHostFills) {
   pto_sim_register_hooks(nullptr, nullptr);
   EXPECT_EQ(get_subblockid(), 0u);
 }
+
+TEST_F(TileLayout, PrintsTilesAndGlobalTensors) {
+  RowTile<::half, 2, 16> tile(2, 3);
+  TASSIGN(tile, 0);
+  TEXPANDS(tile, 1.5f);
+  const int32_t memory[] = {1, 2, 3, 4, 5, 6};
+  GlobalTensor<const int32_t, Shape<1, 1, 1, 3, 2>, Stride<1, 1, 1, 1, 3>, Layout::DN> columns(memory);
+  ::testing::internal::CaptureStdout();
+  TPRINT(tile);
+  TPRINT(columns);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "Vec tile of 2 x 16, valid 2 x 3\n 1.5 1.5 1.5\n 1.5 1.5 1.5\n"
+            "global tensor of 3 x 2, layout DN\n 1 4\n 2 5\n 3 6\n");
+}

@@ -6,13 +6,14 @@
 #pragma once
 
 #include "async_common/async_types.hpp"
+#include "collectives.hpp"
 #include "comm_types.hpp"
+#include "copies.hpp"
 
 namespace pto {
 namespace comm {
 
 namespace comm_detail {
-using namespace ::pto::tile_detail;
 
 inline bool holds(int32_t value, int32_t wanted, WaitCmp compare) {
   switch (compare) {
@@ -48,33 +49,6 @@ inline uint64_t twait_poll_limit() {
 template <class SignalT> constexpr void need_signal() {
   static_assert(sizeof(typename SignalT::DType) == 4 && std::is_integral<typename SignalT::DType>::value,
                 "a signal is a global tensor of int32_t");
-}
-
-// Copies dst's extent, plane by plane.
-template <class Dst, class Src, class Put>
-PTO_INLINE RecordEvent copy_globals(const Dst& dst, const Src& src, Put put, const char* name) {
-  static_assert(std::is_same<typename Dst::RawDType, typename Src::RawDType>::value,
-                "both sides have one element type");
-  need_memory(dst, name);
-  need_memory(src, name);
-  using To = Stored<typename Dst::DType>;
-  using From = Stored<typename Src::DType>;
-  const int rows = static_cast<int>(dst.GetShape(3)), cols = static_cast<int>(dst.GetShape(4));
-  for (int64_t a = 0; a < dst.GetShape(0); ++a)
-    for (int64_t b = 0; b < dst.GetShape(1); ++b)
-      for (int64_t c = 0; c < dst.GetShape(2); ++c) {
-        To* const to =
-            reinterpret_cast<To*>(dst.data()) + a * dst.GetStride(0) + b * dst.GetStride(1) + c * dst.GetStride(2);
-        From* const from =
-            reinterpret_cast<From*>(src.data()) + a * src.GetStride(0) + b * src.GetStride(1) + c * src.GetStride(2);
-        if (dst.GetStride(4) == 1 && src.GetStride(4) == 1)
-          transfer(row_major(to, rows, cols, dst.GetStride(3)), row_major(from, rows, cols, src.GetStride(3)), put);
-        else
-          transfer(View<To, FreeAxis, FreeAxis>{to, rows, cols, {dst.GetStride(3)}, {dst.GetStride(4)}},
-                   View<From, FreeAxis, FreeAxis>{from, rows, cols, {src.GetStride(3)}, {src.GetStride(4)}}, put);
-      }
-  order_memory();
-  return {};
 }
 }  // namespace comm_detail
 
@@ -157,6 +131,7 @@ struct PrefetchAsyncContext {
   comm::AsyncSession session;
   template <class Workspace> explicit PrefetchAsyncContext(Workspace*) {}
 };
+template <class Dst, class GlobalT> PTO_INLINE RecordEvent TPREFETCH(Dst&, const GlobalT&) { return {}; }
 template <class GlobalT> PTO_INLINE comm::AsyncEvent TPREFETCH_ASYNC(const GlobalT&, PrefetchAsyncContext&) {
   return {};
 }

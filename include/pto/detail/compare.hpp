@@ -45,13 +45,27 @@ PTO_LOOP void compare_row(uint8_t* bits, int64_t cols, RowA a, RowB b) {
   }
 }
 
+// Rows that are contiguous or constant, and rows of any layout.
 template <class V> constexpr bool kRowWise = V::Col::kRun == 0 && (V::Col::kUnit || V::Col::kZero);
+template <class V> PTO_INLINE auto row_of_view(const V& v, int r) {
+  const Source<typename std::remove_const<typename V::Element>::type, V::Col::kZero> row = {&v.at(r, 0), 0};
+  return row.row(0);
+}
+template <class V> struct RowAnyhow {
+  const V& all;
+  int row;
+  PTO_INLINE auto operator[](int64_t c) const { return load(all.at(row, c)); }
+};
 
 template <CmpMode kMode, class Mask, class A, class B>
 PTO_INLINE RecordEvent compare_rows(const char* name, Mask& mask, const A& a, const B& b) {
-  static_assert(kRowWise<A> && kRowWise<B>, "comparisons take row-major tiles");
-  for (int r = 0; r < a.rows; ++r)
-    compare_row<kMode>(mask_row(mask, r, a.cols, name), a.cols, source_of(a).row(r), source_of(b).row(r));
+  for (int r = 0; r < a.rows && a.cols > 0; ++r) {
+    uint8_t* const bits = mask_row(mask, r, a.cols, name);
+    if constexpr (kRowWise<A> && kRowWise<B>)
+      compare_row<kMode>(bits, a.cols, row_of_view(a, r), row_of_view(b, r));
+    else
+      compare_row<kMode>(bits, a.cols, RowAnyhow<A>{a, r}, RowAnyhow<B>{b, r});
+  }
   order_memory();
   return {};
 }
@@ -80,11 +94,18 @@ PTO_LOOP void select_row(D* dst, int64_t cols, const uint8_t* bits, RowA a, RowB
 
 template <class Dst, class Mask, class A, class B>
 PTO_INLINE RecordEvent select_views(const char* name, const Dst& dst, Mask& mask, const A& a, const B& b) {
-  static_assert(kRowWise<Dst> && kRowWise<A> && kRowWise<B>, "selections take row-major tiles");
   view(mask, 0, 0, name);
-  for (int r = 0; r < dst.rows; ++r)
-    select_row(dst.base + dst.row.offset(r), dst.cols, mask_row(mask, r, dst.cols, name), source_of(a).row(r),
-               source_of(b).row(r));
+  for (int r = 0; r < dst.rows && dst.cols > 0; ++r) {
+    const uint8_t* const bits = mask_row(mask, r, dst.cols, name);
+    if constexpr (kRowWise<Dst> && kRowWise<A> && kRowWise<B>) {
+      select_row(&dst.at(r, 0), dst.cols, bits, row_of_view(a, r), row_of_view(b, r));
+    } else {
+      const RowAnyhow<A> yes = {a, r};
+      const RowAnyhow<B> no = {b, r};
+      for (int c = 0; c < dst.cols; ++c)
+        dst.at(r, c) = store<typename Dst::Element>((bits[c >> 3] >> (c & 7)) & 1 ? yes[c] : no[c]);
+    }
+  }
   order_memory();
   return {};
 }

@@ -1,6 +1,7 @@
 // TCVT: conversion of element types, with rounding modes.
 //
 //   to half, bfloat16_t   from float types in the given mode; NONE and RINT are nearest even
+//   to 8-bit floats       from float types, always to nearest even
 //   to integers           from float types in the given mode, NONE truncates; out of range saturates, NaN becomes 0
 //   between integers      wraps, or saturates if asked to
 //   from integers         to nearest even
@@ -92,7 +93,7 @@ template <class D, RoundMode kMode, bool kSaturate> struct Convert {
       const float rounded = round_magnitude<kMode>(magnitude_of(x), bit_cast<int32_t>(x) < 0);
       return saturate<D>(with_sign_of(rounded, x));
     } else if constexpr (kInteger<C>) {
-      if constexpr (kIsBfloat<D> && sizeof(C) == 4 && std::is_signed<C>::value)
+      if constexpr (kIsBfloat<D> && kNeedsStickyBit<C>)
         return float_with_sticky_bit(x);
       else
         return finite(static_cast<Compute<D>>(x));
@@ -118,7 +119,8 @@ template <class D, RoundMode kMode, bool kSaturate> struct Convert {
     if constexpr (!kSaturate)
       return x;
     else {
-      constexpr float kLargest = kIsHalf<D>     ? 65504.0f
+      constexpr float kLargest = kIsFloat8<D>   ? static_cast<float>(highest_value<D>())
+                                 : kIsHalf<D>   ? 65504.0f
                                  : kIsBfloat<D> ? 3.38953139e38f
                                                 : std::numeric_limits<float>::max();
       const float above = x > kLargest ? kLargest : x;
@@ -148,8 +150,11 @@ PTO_INLINE RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode s
   using namespace tile_detail;
   using D = typename Dst::DType;
   using S = typename Src::DType;
+  static_assert(!std::is_same<D, ::float8_e8m0_t>::value && !std::is_same<S, ::float8_e8m0_t>::value,
+                "TCVT: scales (float8_e8m0_t) are moved and multiplied, not converted");
   // Rounding happens on the way from a float type to anything narrower.
-  constexpr bool kRounds = kIsFloating<S> && !std::is_same<D, float>::value && !std::is_same<D, S>::value;
+  constexpr bool kRounds =
+      kIsFloating<S> && !std::is_same<D, float>::value && !std::is_same<D, S>::value && !kIsFloat8<D>;
   const auto from = view(src, "TCVT");
   const auto to = view(dst, from.rows, from.cols, "TCVT");
   if constexpr (kRounds) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "float8.hpp"
 #include "prelude.hpp"
 
 namespace pto {
@@ -134,11 +135,15 @@ template <class T> using Stored = typename std::conditional<
 
 template <class T> constexpr bool kIsHalf = std::is_same<T, ::half>::value || std::is_same<T, HalfBits>::value;
 template <class T> constexpr bool kIsBfloat = std::is_same<T, ::bfloat16_t>::value;
-template <class T> constexpr bool kIsFloating = std::is_floating_point<T>::value || kIsHalf<T> || kIsBfloat<T>;
+template <class T> constexpr bool kIsFloat8 =
+    std::is_same<T, ::float8_e4m3_t>::value || std::is_same<T, ::float8_e5m2_t>::value;
+template <class T> constexpr bool kIsFloating =
+    std::is_floating_point<T>::value || kIsHalf<T> || kIsBfloat<T> || kIsFloat8<T>;
 
-// The type that values of element type T are computed in: 16-bit floats in float, all others in themselves. Each result
-// is rounded back to T, to nearest even.
-template <class T> using Compute = typename std::conditional<kIsHalf<T> || kIsBfloat<T>, float, T>::type;
+// The type that values of element type T are computed in: shorter floats in float, all others in themselves. Each
+// result is rounded back to T, to nearest even.
+template <class T> using Compute =
+    typename std::conditional<kIsHalf<T> || kIsBfloat<T> || kIsFloat8<T>, float, T>::type;
 
 template <class T> PTO_INLINE constexpr Compute<T> load(const T& element) {
   if constexpr (std::is_same<T, HalfBits>::value)
@@ -157,7 +162,7 @@ template <class T> PTO_INLINE constexpr T store(Compute<T> value) {
   else if constexpr (kIsBfloat<T>)
     return bit_cast<T>(bfloat_bits_from_float(value));
   else
-    return value;
+    return static_cast<T>(value);
 }
 
 // Float to integer towards zero; out of range saturates, NaN becomes 0. Never the undefined behaviour of a plain cast.
@@ -171,12 +176,23 @@ template <class I, class F> PTO_INLINE constexpr I saturate(F value) {
   return too_large ? std::numeric_limits<I>::max() : inside;
 }
 
-// int32 to bfloat16: float holds 24 of the 31 bits, so the lost ones become one sticky bit; then rounding is exact.
-PTO_INLINE constexpr float float_with_sticky_bit(int32_t value) {
-  const uint32_t magnitude = value < 0 ? 0u - static_cast<uint32_t>(value) : static_cast<uint32_t>(value);
-  const uint32_t sticky = (magnitude & ~0xffu) | ((magnitude & 0xffu) != 0 ? 0x100u : 0u);
-  const float exact = static_cast<float>(magnitude < (1u << 24) ? magnitude : sticky);
-  return value < 0 ? -exact : exact;
+// Long integers to bfloat16: float holds 24 of their bits, so the lost ones become one sticky bit; then the rounding to
+// bfloat16 is exact.
+template <class I> constexpr bool kNeedsStickyBit = std::is_integral<I>::value && sizeof(I) >= 4;
+template <class I> PTO_INLINE constexpr float float_with_sticky_bit(I value) {
+  using U = typename std::make_unsigned<I>::type;
+  const bool negative = value < I(0);
+  const U magnitude = negative ? U{0} - static_cast<U>(value) : static_cast<U>(value);
+  float exact = 0;
+  if constexpr (sizeof(I) == 4) {
+    const U sticky = (magnitude & ~U{0xff}) | ((magnitude & 0xffu) != 0 ? 0x100u : 0u);
+    exact = static_cast<float>(magnitude < (U{1} << 24) ? magnitude : sticky);
+  } else {
+    const int shift = magnitude >> 24 == 0 ? 0 : 40 - __builtin_clzll(magnitude);
+    const U kept = magnitude >> shift;
+    exact = static_cast<float>(kept | (kept << shift != magnitude ? 1u : 0u)) * static_cast<float>(U{1} << shift);
+  }
+  return negative ? -exact : exact;
 }
 
 // What a plain cast means between element types: floats round to nearest even, float to integer truncates (saturating),
@@ -186,21 +202,25 @@ template <class D, class S> PTO_INLINE constexpr D cast(const S& element) {
     return element;
   else if constexpr (kIsFloating<S> && std::is_integral<D>::value)
     return saturate<D>(load(element));
-  else if constexpr (kIsBfloat<D> && std::is_integral<S>::value && sizeof(S) == 4 && std::is_signed<S>::value)
+  else if constexpr (kIsBfloat<D> && kNeedsStickyBit<S>)
     return store<D>(float_with_sticky_bit(element));
   else
     return store<D>(static_cast<Compute<D>>(load(element)));
 }
 
-// Smallest and largest value that padding uses: the infinities of floats, the limits of integers.
+// Smallest and largest value that padding uses: the infinities of floats, the limits of integers and of 8-bit floats.
 template <class T> constexpr T lowest_value() {
-  if constexpr (kIsFloating<T>)
+  if constexpr (kIsFloat8<T>)
+    return T(-T::largest());
+  else if constexpr (kIsFloating<T>)
     return store<T>(-std::numeric_limits<Compute<T>>::infinity());
   else
     return std::numeric_limits<T>::min();
 }
 template <class T> constexpr T highest_value() {
-  if constexpr (kIsFloating<T>)
+  if constexpr (kIsFloat8<T>)
+    return T(T::largest());
+  else if constexpr (kIsFloating<T>)
     return store<T>(std::numeric_limits<Compute<T>>::infinity());
   else
     return std::numeric_limits<T>::max();

@@ -152,17 +152,46 @@ PTO_LOOP void apply_anyhow(const DstView& dst, Op op, const Views&... sources) {
     for (int c = 0; c < dst.cols; ++c) dst.at(r, c) = store<D>(op(load(sources.at(r, c))...));
 }
 
+// Views without boxes.
+template <class Op, class DstView, class... Views>
+PTO_INLINE void apply_plain(const DstView& dst, Op op, const Views&... sources) {
+  using Flipped = decltype(transposed(dst));
+  if constexpr (DstView::Col::kUnit && (kContiguousOrConstant<DstView> && ... && kContiguousOrConstant<Views>))
+    apply_along_rows(dst, op, sources...);
+  else if constexpr (Flipped::Col::kUnit &&
+                     (kContiguousOrConstant<Flipped> && ... && kContiguousOrConstant<decltype(transposed(sources))>))
+    apply_along_rows(transposed(dst), op, transposed(sources)...);
+  else
+    apply_anyhow(dst, op, sources...);
+}
+
+// The part of a view that starts at (r, c) and lies inside one box: its steps are constant.
+template <class AxisT> PTO_INLINE AxisT inside_box(const AxisT& axis) { return axis; }
+template <int kLength, Offset kStep, Offset kBlock>
+PTO_INLINE FixedAxis<kStep> inside_box(const BoxAxis<kLength, kStep, kBlock>&) {
+  return {};
+}
+template <class V> PTO_INLINE auto box_part(const V& v, int r, int c, int rows, int cols) {
+  using Row = decltype(inside_box(v.row));
+  using Col = decltype(inside_box(v.col));
+  return View<typename V::Element, Row, Col>{&v.at(r, c), rows, cols, inside_box(v.row), inside_box(v.col)};
+}
+template <class V> constexpr bool kBoxed = V::Row::kRun != 0 || V::Col::kRun != 0;
+
 template <class Op, class DstView, class... Views>
 PTO_INLINE RecordEvent apply(const DstView& dst, Op op, const Views&... sources) {
-  using Flipped = decltype(transposed(dst));
-  if (dst.rows > 0 && dst.cols > 0) {
-    if constexpr (DstView::Col::kUnit && (kContiguousOrConstant<DstView> && ... && kContiguousOrConstant<Views>))
-      apply_along_rows(dst, op, sources...);
-    else if constexpr (Flipped::Col::kUnit &&
-                       (kContiguousOrConstant<Flipped> && ... && kContiguousOrConstant<decltype(transposed(sources))>))
-      apply_along_rows(transposed(dst), op, transposed(sources)...);
-    else
-      apply_anyhow(dst, op, sources...);
+  if constexpr ((kBoxed<DstView> || ... || kBoxed<Views>)) {
+    for (int c = 0, cols = 0; c < dst.cols; c += cols) {
+      cols = run_left(dst.col, c, dst.cols - c);
+      ((cols = run_left(sources.col, c, cols)), ...);
+      for (int r = 0, rows = 0; r < dst.rows; r += rows) {
+        rows = run_left(dst.row, r, dst.rows - r);
+        ((rows = run_left(sources.row, r, rows)), ...);
+        apply_plain(box_part(dst, r, c, rows, cols), op, box_part(sources, r, c, rows, cols)...);
+      }
+    }
+  } else if (dst.rows > 0 && dst.cols > 0) {
+    apply_plain(dst, op, sources...);
   }
   order_memory();
   return {};
@@ -240,6 +269,37 @@ PTO_INLINE RecordEvent apply_col_broadcast(const char* name, Op op, Dst& dst, A&
   if (a.GetValidRow() == 1 && b.GetValidRow() != 1)
     return apply(to, op, row_of(a, to.cols, name), view(b, to.rows, to.cols, name));
   return apply(to, op, view(a, to.rows, to.cols, name), row_of(b, to.cols, name));
+}
+
+// What both sources have in common is combined, the rest copied from the one that has it.
+template <class Op, class Dst, class A, class B>
+PTO_INLINE RecordEvent apply_partial(const char* name, Op op, Dst& dst, A& a, B& b) {
+  const auto to = view(dst, name);
+  const auto left = view(a, name), right = view(b, name);
+  const auto cut = [](int x, int y, int end, int(&at)[3]) {
+    at[0] = 0;
+    at[1] = x < y ? x : y;
+    at[2] = x < y ? y : x;
+    for (int& place : at) place = place < end ? place : end;
+  };
+  int row[3], col[3];
+  cut(left.rows, right.rows, to.rows, row);
+  cut(left.cols, right.cols, to.cols, col);
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j) {
+      const int r = row[i], c = col[j], rows = row[i + 1] - r, cols = col[j + 1] - c;
+      if (rows <= 0 || cols <= 0) continue;
+      const bool in_left = row[i + 1] <= left.rows && col[j + 1] <= left.cols;
+      const bool in_right = row[i + 1] <= right.rows && col[j + 1] <= right.cols;
+      const auto part = window(to, r, c, rows, cols);
+      if (in_left && in_right)
+        apply(part, op, window(left, r, c, rows, cols), window(right, r, c, rows, cols));
+      else if (in_left)
+        apply(part, Identity(), window(left, r, c, rows, cols));
+      else if (in_right)
+        apply(part, Identity(), window(right, r, c, rows, cols));
+    }
+  return {};
 }
 
 }  // namespace tile_detail

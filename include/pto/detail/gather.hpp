@@ -90,7 +90,8 @@ template <ScatterAtomicOp kOp, class G, class T> PTO_INLINE void scatter_one(G& 
 }  // namespace tile_detail
 
 // dst(r, c) = the src element number idx(r, c), counted row by row over the whole src tile; 0 if there is none.
-template <class Dst, class Src, class Index, class... Scratch, tile_detail::IfTile<Index> = 0>
+template <class Dst, class Src, class Index, class... Scratch, tile_detail::IfTile<Dst> = 0,
+          tile_detail::IfTile<Index> = 0>
 PTO_INLINE RecordEvent TGATHER(Dst& dst, Src& src, Index& index, Scratch&...) {
   static_assert(tile_detail::kVectorTiles<Dst, Src, Index>,
                 "TGATHER takes tiles in vector memory (TileType::Vec); TMOV brings others there");
@@ -125,7 +126,8 @@ template <class Dst, class Src, MaskPattern kPattern> PTO_INLINE RecordEvent TGA
   return {};
 }
 // The dst element number idx(r, c) = src(r, c), counted row by row over the whole dst tile; others stay.
-template <class Dst, class Src, class Index> PTO_INLINE RecordEvent TSCATTER(Dst& dst, Src& src, Index& index) {
+template <class Dst, class Src, class Index, tile_detail::IfTile<Dst> = 0>
+PTO_INLINE RecordEvent TSCATTER(Dst& dst, Src& src, Index& index) {
   static_assert(tile_detail::kVectorTiles<Dst, Src, Index>,
                 "TSCATTER takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_integral<typename Index::DType>::value, "TSCATTER: indices are integers");

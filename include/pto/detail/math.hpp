@@ -41,6 +41,30 @@ struct Div {
     }
   }
 };
+// What a division leaves, exact: Fmod with the sign of a, as C++ has it, Rem with that of b. Integers: x by 0 leaves 0.
+struct Fmod {
+  template <class T> PTO_INLINE T operator()(T a, T b) const {
+    if constexpr (kInteger<T>) {
+      if (b == 0 || (std::is_signed<T>::value && b == static_cast<T>(-1))) return 0;
+      return static_cast<T>(a % b);
+    } else {
+      return __builtin_fmodf(a, b);
+    }
+  }
+};
+struct Rem {
+  template <class T> PTO_INLINE T operator()(T a, T b) const {
+    const T left = Fmod()(a, b);
+    return left != T(0) && (left < T(0)) != (b < T(0)) ? Add()(left, b) : left;
+  }
+};
+// a + b + c, a - b + c
+struct AddBoth {
+  template <class T> PTO_INLINE T operator()(T a, T b, T c) const { return Add()(Add()(a, b), c); }
+};
+struct SubAdd {
+  template <class T> PTO_INLINE T operator()(T a, T b, T c) const { return Add()(Sub()(a, b), c); }
+};
 // A NaN in b is dropped, one in a stays.
 struct Max {
   template <class T> PTO_INLINE T operator()(T a, T b) const { return a < b ? b : a; }

@@ -215,10 +215,35 @@ template <class Out, class In, class Left, class Right>
 PTO_INLINE RecordEvent TMATMUL_ACC(Out& out, In& in, Left& left, Right& right) {
   return tile_detail::multiply_tiles<tile_detail::StartFrom::kIn>(out, in, left, right, "TMATMUL_ACC");
 }
+template <class Acc, class Left, class Right> PTO_INLINE RecordEvent TMATMUL_ACC(Acc& acc, Left& left, Right& right) {
+  return TMATMUL_ACC(acc, acc, left, right);
+}
 // acc = bias + left x right; the bias has one value per column.
 template <class Acc, class Left, class Right, class Bias>
 PTO_INLINE RecordEvent TMATMUL_BIAS(Acc& acc, Left& left, Right& right, Bias& bias) {
   return tile_detail::multiply_tiles<tile_detail::StartFrom::kBias>(acc, bias, left, right, "TMATMUL_BIAS");
+}
+
+// The same products of a left operand with one valid row.
+namespace tile_detail {
+template <class Left> PTO_INLINE void need_one_row(Left& left, const char* name) {
+  if (kChecks && left.GetValidRow() > 1)
+    fail("%s: the left operand has %d valid rows; a vector has one", name, left.GetValidRow());
+}
+}  // namespace tile_detail
+template <class Acc, class Left, class Right> PTO_INLINE RecordEvent TGEMV(Acc& acc, Left& left, Right& right) {
+  tile_detail::need_one_row(left, "TGEMV");
+  return tile_detail::multiply_tiles<tile_detail::StartFrom::kZero>(acc, acc, left, right, "TGEMV");
+}
+template <class Out, class In, class Left, class Right>
+PTO_INLINE RecordEvent TGEMV_ACC(Out& out, In& in, Left& left, Right& right) {
+  tile_detail::need_one_row(left, "TGEMV_ACC");
+  return tile_detail::multiply_tiles<tile_detail::StartFrom::kIn>(out, in, left, right, "TGEMV_ACC");
+}
+template <class Acc, class Left, class Right, class Bias>
+PTO_INLINE RecordEvent TGEMV_BIAS(Acc& acc, Left& left, Right& right, Bias& bias) {
+  tile_detail::need_one_row(left, "TGEMV_BIAS");
+  return tile_detail::multiply_tiles<tile_detail::StartFrom::kBias>(acc, bias, left, right, "TGEMV_BIAS");
 }
 
 }  // namespace pto

@@ -96,6 +96,32 @@ PTO_INLINE RecordEvent reduce_cols(const char* name, Op op, Dst& dst, Src& src) 
 
 }  // namespace tile_detail
 
+namespace tile_detail {
+
+// dst(r, 0) = the column of the first value that none goes beyond; 0 if all are NaN. Max and Min drop NaNs.
+template <class Op, class DstView, class SrcView> PTO_LOOP void reduce_to_index(Op op, DstView dst, SrcView src) {
+  using S = typename SrcView::Element;
+  for (int r = 0; r < src.rows; ++r) {
+    Compute<S> best = Op::template start<S>();
+    int index = -1;
+    for (int c = 0; c < src.cols; ++c) {
+      const Compute<S> value = load(src.at(r, c)), next = op(best, value);
+      // The first number counts even if it is the value that reductions start from.
+      if (next != best || (index < 0 && value == value)) index = c;
+      best = next;
+    }
+    dst.at(r, 0) = static_cast<typename DstView::Element>(index < 0 ? 0 : index);
+  }
+  order_memory();
+}
+template <class Dst, class Src> constexpr void check_index_tiles() {
+  static_assert(kVectorTiles<Dst, Src>, "tiles lie in vector memory (TileType::Vec); TMOV brings others there");
+  static_assert(std::is_integral<typename Dst::DType>::value && sizeof(typename Dst::DType) >= 2,
+                "indices are integers of at least 16 bits");
+}
+
+}  // namespace tile_detail
+
 // dst(r, 0) of row reductions, dst(0, c) of column reductions. What follows the source (a scratch tile, and for sums
 // how the chip adds) is not needed here.
 #define PTO_REDUCTION(NAME, OP)                                                                            \
@@ -116,5 +142,26 @@ PTO_REDUCTION(PROD, ProductOf)
 PTO_REDUCTION(MAX, MaxOf)
 PTO_REDUCTION(MIN, MinOf)
 #undef PTO_REDUCTION
+
+// The place of the largest or smallest element instead of its value.
+#define PTO_INDEX_REDUCTION(NAME, OP)                                                                            \
+  template <class Dst, class Src, class... Scratch>                                                              \
+  PTO_INLINE RecordEvent TROW##NAME(Dst& dst, Src& src, Scratch&&...) {                                          \
+    tile_detail::check_index_tiles<Dst, Src>();                                                                  \
+    const auto from = tile_detail::view(src, "TROW" #NAME);                                                      \
+    tile_detail::reduce_to_index(tile_detail::OP(), tile_detail::view(dst, from.rows, 1, "TROW" #NAME), from);   \
+    return {};                                                                                                   \
+  }                                                                                                              \
+  template <class Dst, class Src, class... Scratch>                                                              \
+  PTO_INLINE RecordEvent TCOL##NAME(Dst& dst, Src& src, Scratch&&...) {                                          \
+    tile_detail::check_index_tiles<Dst, Src>();                                                                  \
+    const auto from = tile_detail::view(src, "TCOL" #NAME);                                                      \
+    const auto to = tile_detail::view(dst, 1, from.cols, "TCOL" #NAME);                                          \
+    tile_detail::reduce_to_index(tile_detail::OP(), tile_detail::transposed(to), tile_detail::transposed(from)); \
+    return {};                                                                                                   \
+  }
+PTO_INDEX_REDUCTION(ARGMAX, MaxOf)
+PTO_INDEX_REDUCTION(ARGMIN, MinOf)
+#undef PTO_INDEX_REDUCTION
 
 }  // namespace pto

@@ -55,9 +55,23 @@ template <class Dst, class... Src> constexpr bool kOneType =
   PTO_TILE_SCALAR(T##NAME##S, OP)                          \
   PTO_BROADCAST(TROWEXPAND##NAME, OP, apply_row_broadcast) \
   PTO_BROADCAST(TCOLEXPAND##NAME, OP, apply_col_broadcast)
-#define PTO_BITWISE(NAME, OP) \
-  PTO_TILE_TILE(T##NAME, OP)  \
+// Two of them.
+#define PTO_TWO_FORMS(NAME, OP) \
+  PTO_TILE_TILE(T##NAME, OP)    \
   PTO_TILE_SCALAR(T##NAME##S, OP)
+// dst = op(a, b, c), and with a scalar for b
+#define PTO_THREE_TILES(NAME, SCALAR_NAME, OP)                                                                 \
+  template <class Dst, class A, class B, class C> PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, C& c) {    \
+    PTO_CHECK_TILES(NAME, Dst, A, B, C)                                                                        \
+    return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a, b, c);                                   \
+  }                                                                                                            \
+  template <class Dst, class A, class C>                                                                       \
+  PTO_INLINE RecordEvent SCALAR_NAME(Dst& dst, A& a, typename A::DType scalar, C& c) {                         \
+    PTO_CHECK_TILES(NAME, Dst, A, C)                                                                           \
+    const auto to = tile_detail::view(dst, #NAME);                                                             \
+    return tile_detail::apply(to, tile_detail::OP(), tile_detail::view(a, to.rows, to.cols, #NAME),            \
+                              tile_detail::everywhere(scalar), tile_detail::view(c, to.rows, to.cols, #NAME)); \
+  }
 
 PTO_ARITHMETIC(ADD, Add)
 PTO_ARITHMETIC(SUB, Sub)
@@ -68,11 +82,16 @@ PTO_ARITHMETIC(MIN, Min)
 PTO_BROADCAST(TROWEXPANDEXPDIF, ExpDif, apply_row_broadcast)
 PTO_BROADCAST(TCOLEXPANDEXPDIF, ExpDif, apply_col_broadcast)
 
-PTO_BITWISE(AND, And)
-PTO_BITWISE(OR, Or)
-PTO_BITWISE(XOR, Xor)
-PTO_BITWISE(SHL, ShiftLeft)
-PTO_BITWISE(SHR, ShiftRight)
+PTO_TWO_FORMS(REM, Rem)
+PTO_TWO_FORMS(FMOD, Fmod)
+PTO_THREE_TILES(TADDC, TADDSC, AddBoth)
+PTO_THREE_TILES(TSUBC, TSUBSC, SubAdd)
+
+PTO_TWO_FORMS(AND, And)
+PTO_TWO_FORMS(OR, Or)
+PTO_TWO_FORMS(XOR, Xor)
+PTO_TWO_FORMS(SHL, ShiftLeft)
+PTO_TWO_FORMS(SHR, ShiftRight)
 
 PTO_TILE_TILE(TPRELU, LeakyRelu)
 PTO_TILE_SCALAR(TLRELU, LeakyRelu)
@@ -87,13 +106,13 @@ PTO_UNARY(TNEG, Neg)
 PTO_UNARY(TNOT, Not)
 PTO_UNARY(TRELU, Relu)
 
-#undef PTO_CHECK_ROW
 #undef PTO_TILE_TILE
 #undef PTO_TILE_SCALAR
 #undef PTO_BROADCAST
 #undef PTO_UNARY
 #undef PTO_ARITHMETIC
-#undef PTO_BITWISE
+#undef PTO_TWO_FORMS
+#undef PTO_THREE_TILES
 
 // dst = scalar / a
 template <class Dst, class A> PTO_INLINE RecordEvent TDIVS(Dst& dst, typename A::DType scalar, A& a) {
@@ -132,7 +151,7 @@ template <class Dst, class T, int kDescending = 0> PTO_INLINE RecordEvent TCI(Ds
   static_assert(std::is_same<T, typename Dst::DType>::value, "TCI: the start has the tile's element type");
   using Stored = tile_detail::Stored<T>;
   const auto to = tile_detail::view(dst, "TCI");
-  for (int c = 0; c < to.cols; ++c) {
+  for (int c = 0; c < to.cols && to.rows > 0; ++c) {
     const auto first = tile_detail::load(start);
     const auto distance = static_cast<tile_detail::Compute<T>>(c);
     if constexpr (kDescending != 0)
@@ -144,6 +163,31 @@ template <class Dst, class T, int kDescending = 0> PTO_INLINE RecordEvent TCI(Ds
   return {};
 }
 
+// Ones on and below (kUpper: above) the diagonal that starts in column `diagonal`, zeros elsewhere.
+template <class Dst, int kUpper> PTO_INLINE RecordEvent TTRI(Dst& dst, int diagonal) {
+  PTO_CHECK_TILES(TTRI, Dst)
+  using Stored = tile_detail::Stored<typename Dst::DType>;
+  const auto to = tile_detail::view(dst, "TTRI");
+  const Stored one = tile_detail::store<Stored>(1), zero = tile_detail::store<Stored>(0);
+  for (int r = 0; r < to.rows; ++r)
+    for (int c = 0; c < to.cols; ++c) to.at(r, c) = (kUpper != 0 ? c - r >= diagonal : c - r <= diagonal) ? one : zero;
+  tile_detail::order_memory();
+  return {};
+}
+
+// op(a, b) where both are valid, the one that is valid elsewhere; where neither is, dst keeps its value.
+#define PTO_PARTIAL(NAME, OP)                                               \
+  template <class Dst, class A, class B, class... Scratch>                  \
+  PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, Scratch&...) {          \
+    PTO_CHECK_ROW(NAME, Dst, A, B)                                          \
+    return tile_detail::apply_partial(#NAME, tile_detail::OP(), dst, a, b); \
+  }
+PTO_PARTIAL(TPARTADD, Add)
+PTO_PARTIAL(TPARTMUL, Mul)
+PTO_PARTIAL(TPARTMAX, Max)
+PTO_PARTIAL(TPARTMIN, Min)
+#undef PTO_PARTIAL
+#undef PTO_CHECK_ROW
 #undef PTO_CHECK_TILES
 
 }  // namespace pto

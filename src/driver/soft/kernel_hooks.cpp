@@ -36,6 +36,8 @@ void* tile_memory(std::uint32_t location, std::uint64_t* bytes) {
 
 std::uint32_t sub_block_id() { return static_cast<std::uint32_t>(core().lane()); }
 
+std::uint32_t task_cores(std::uint32_t kinds) { return core().task_cores(kinds); }
+
 void* pipe_state(std::uint64_t key, std::uint64_t bytes) { return core().shared().piece(key, bytes); }
 
 void park(const volatile std::uint32_t* word, std::uint32_t seen) {
@@ -72,7 +74,8 @@ const SimplerSimHooks& hooks() {
                                         park,
                                         unpark,
                                         check_failed,
-                                        chosen_kernels()};
+                                        chosen_kernels(),
+                                        task_cores};
   return table;
 }
 

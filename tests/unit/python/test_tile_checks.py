@@ -118,6 +118,12 @@ REFUSED = {
     "Tile<TileType::Vec, float, 16, 7> a;": "is a multiple of 32 bytes",
     "Tile<TileType::Vec, float, 16, 16, BLayout::RowMajor, 17, 16> a;": "the valid region lies inside the tile",
     f"{_VEC} a; TNOT(a, a);": "bitwise instructions take integer tiles",
+    "SYNCALL<SyncAllMode::Hard, SyncCoreType::Mix>(args);": "only SyncAllMode::Soft, with a workspace",
+    f"{_VEC} a; TQUANT<QuantType::MXFP8>(a, a, a);": "TQUANT to block-scaled floats (QuantType::MXFP8) is not",
+    "TileAcc<float, 16, 32> a; TileLeft<half, 16, 64> b; TileRight<half, 64, 32> c; TileLeftScale<float8_e8m0_t, 16, 2>"
+    " d; TileRightScale<float8_e8m0_t, 2, 32> e; TMATMUL_MX(a, b, d, c, e);": (
+        "block-scaled products are of float8_e4m3_t or float8_e5m2_t into float"
+    ),
 }
 
 

@@ -31,7 +31,8 @@ def test_the_table_has_the_functions_of_the_headers(reference):
     source = "".join(f"#include <{name}>\n" for name in INCLUDES)
     command = [*host_compiler().command, "-E", "-P", "-x", "c++", "-std=c++17", "-D__CPU_SIM", f"-I{ROOT / 'include'}"]
     done = subprocess.run([*command, "-"], input=source, capture_output=True, text=True, check=True)
-    declared = set(re.findall(r"\b(?:RecordEvent|AsyncEvent|void|bool)\s+([TM][A-Z0-9_]{2,})\s*\(", done.stdout))
+    pattern = r"\b(?:RecordEvent|AsyncEvent|void|bool)\s+((?:[TM]|SYNC)[A-Z0-9_]{2,})\s*\("
+    declared = set(re.findall(pattern, done.stdout))
     listed = reference.names()
     assert len(listed) == len(set(listed))
     assert declared - set(listed) == set(), "add them to include/pto/instructions.inc"

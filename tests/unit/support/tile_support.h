@@ -65,6 +65,7 @@ struct Core {
   std::unique_ptr<Line[]> memory[SIMPLER_TILE_MEMORY_COUNT];
   uint32_t lane;
   Cluster* cluster;
+  uint32_t cube_cores = 1, vector_cores = 2;  // of the task that the core works on
 
   static thread_local Core* current;
 };
@@ -99,6 +100,10 @@ class TileTest : public ::testing::Test {
     hooks.unpark = [](const volatile uint32_t*) {};
     hooks.check_failed = [](const char* text) { throw CheckFailed(text); };
     hooks.kernels = kernels_of_environment();
+    hooks.task_cores = [](uint32_t kinds) {
+      return ((kinds & SIMPLER_TASK_CUBE_CORES) != 0 ? Core::current->cube_cores : 0) +
+             ((kinds & SIMPLER_TASK_VECTOR_CORES) != 0 ? Core::current->vector_cores : 0);
+    };
     simpler_sim_register_hooks(&hooks);
     Core::current = &core_;
   }
@@ -131,18 +136,11 @@ template <class Call> std::string failure_of(Call call) {
 // A 16-bit float format, from its definition: all its values, sorted.
 class ShortFloat {
  public:
-  ShortFloat(int exponent_bits, int fraction_bits) : exponent_bits_(exponent_bits), fraction_bits_(fraction_bits) {}
+  ShortFloat(int exponent_bits, int fraction_bits) : exponent_bits_(exponent_bits), fraction_bits_(fraction_bits) {
+    for (int code = 0; code < 0x8000; ++code) magnitudes_.push_back(defined(static_cast<uint16_t>(code)));
+  }
   double decode(uint16_t code) const {
-    const int bias = (1 << (exponent_bits_ - 1)) - 1, top = (1 << exponent_bits_) - 1;
-    const int exponent = (code >> fraction_bits_) & top, fraction = code & ((1 << fraction_bits_) - 1);
-    double value;
-    if (exponent == top)
-      value = fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-    else if (exponent == 0)
-      value = std::ldexp(fraction, 1 - bias - fraction_bits_);
-    else
-      value = std::ldexp((1 << fraction_bits_) + fraction, exponent - bias - fraction_bits_);
-    return (code & 0x8000) != 0 ? -value : value;
+    return std::copysign(magnitudes_[code & 0x7fff], (code & 0x8000) != 0 ? -1 : 1);
   }
   // The code of `value` rounded in a mode; the magnitudes of the format are in the order of their codes.
   uint16_t encode(double value, RoundMode mode = RoundMode::CAST_RINT) const {
@@ -178,7 +176,20 @@ class ShortFloat {
   }
 
  private:
+  double defined(uint16_t code) const {
+    const int bias = (1 << (exponent_bits_ - 1)) - 1, top = (1 << exponent_bits_) - 1;
+    const int exponent = (code >> fraction_bits_) & top, fraction = code & ((1 << fraction_bits_) - 1);
+    double value;
+    if (exponent == top)
+      value = fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+    else if (exponent == 0)
+      value = std::ldexp(fraction, 1 - bias - fraction_bits_);
+    else
+      value = std::ldexp((1 << fraction_bits_) + fraction, exponent - bias - fraction_bits_);
+    return value;
+  }
   int exponent_bits_, fraction_bits_;
+  std::vector<double> magnitudes_;  // by code
 };
 inline const ShortFloat kHalfFormat(5, 10), kBfloatFormat(8, 7);
 
@@ -271,9 +282,10 @@ template <class TileT> int64_t documented_offset(int r, int c) {
   if (TileT::SFractalSize == 1024) box_rows = box_cols = 16;
   if (TileT::SFractalSize == 32) box_rows = inner_rows ? 16 : 2, box_cols = inner_rows ? 2 : 16;
   const int br = r / box_rows, ir = r % box_rows, bc = c / box_cols, ic = c % box_cols;
-  const int64_t box = TileT::BFractal == BLayout::RowMajor ? int64_t{br} * (TileT::Cols / box_cols) + bc
-                                                           : int64_t{bc} * (TileT::Rows / box_rows) + br;
-  return box * box_rows * box_cols + (inner_rows ? ir * box_cols + ic : ic * box_rows + ir);
+  const int64_t box = TileT::BFractal == BLayout::RowMajor
+                          ? int64_t{br} * TileT::Cols * box_rows + int64_t{bc} * box_rows * box_cols
+                          : int64_t{bc} * TileT::Rows * box_cols + int64_t{br} * box_rows * box_cols;
+  return box + (inner_rows ? ir * box_cols + ic : ic * box_rows + ir);
 }
 
 template <class TileT> typename TileT::DType& element(TileT& tile, int r, int c) {

@@ -1,0 +1,13 @@
+// One task of as many blocks of a cube core and two vector cores as the scalar says, started together.
+#include "pto_orchestration_api.h"
+
+extern "C" __attribute__((visibility("default"))) void meeting(const ChipTaskArgs& args) {
+  CoreTaskArgs task;
+  task.add_inout(args.tensor(0).ref());
+  task.launch_spec.set_block_num(static_cast<int16_t>(args.scalar(0)));
+  task.launch_spec.set_require_sync_start(true);
+  MixedKernels kernels;
+  kernels.aic_kernel_id = 0;
+  kernels.aiv0_kernel_id = kernels.aiv1_kernel_id = 1;
+  rt_submit_task(kernels, task);
+}
