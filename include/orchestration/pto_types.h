@@ -166,7 +166,7 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   template <typename... A> void dump(A&&... arguments) {
     if constexpr (sizeof...(A) == 0) {
       const int count = tensor_count_ + scalar_count_;
-      if (count == 0) set_error("dump: the object has no arguments to mark");
+      if (count == 0) set_error("dump: the object has no arguments to mark: 0 tensors and 0 scalars");
       dump_mask_ |= count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
     } else {
       static_assert((std::is_lvalue_reference_v<A> && ...), "dump matches addresses: pass the objects that were added");
@@ -259,7 +259,8 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   }
   template <typename T> void append(TensorArgType tag, const T* argument) {
     if (scalar_count_ > 0) {
-      set_error("a tensor was added after a scalar: add all tensors first");
+      format_error("tensor %d was added after a scalar, of which there are %d: add all tensors first",
+                   tensor_count_ + 1, scalar_count_);
     } else if (static_cast<std::size_t>(tensor_count_) >= MaxT) {
       format_error("too many arguments: tensor %d was added, and a task takes at most %d tensors", tensor_count_ + 1,
                    static_cast<int>(MaxT));
@@ -286,7 +287,8 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
     } else if (ids == nullptr) {
       format_error("set_dependencies: a count of %u without an array of task ids", count);
     } else if (dep_count_ > 0) {
-      set_error("set_dependencies was called twice: pass all dependencies in one array");
+      format_error("set_dependencies was called twice, with %u and with %u: pass all dependencies in one array",
+                   dep_count_, count);
     } else {
       deps_ = ids;
       dep_kinds_ = kinds;
@@ -298,7 +300,10 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
     for (int i = 0; i < tensor_count_; ++i) found |= tensors_[i].refers_to(address) ? uint64_t{1} << i : 0;
     for (int i = 0; i < scalar_count_; ++i)
       found |= scalar_sources_[i] == address ? uint64_t{1} << (tensor_count_ + i) : 0;
-    if (found == 0) set_error("dump: the object is not an argument of this task");
+    if (found == 0) {
+      format_error("dump: the object at %p is not an argument of this task, which has %d tensors and %d scalars",
+                   address, tensor_count_, scalar_count_);
+    }
     if (found & (found - 1)) dump_ambiguous_mask_ |= found;
     dump_mask_ |= found;
   }

@@ -3,6 +3,7 @@
 #include <csetjmp>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -15,12 +16,17 @@ constexpr std::size_t kSignalCount = sizeof kSignals / sizeof kSignals[0];
 constexpr std::size_t kAlternateStackBytes = 64 * 1024;
 
 thread_local sigjmp_buf* active = nullptr;  // of the call in progress on this thread
+thread_local const void* fault_address = nullptr;
+thread_local char description[96];
 
 std::mutex install_mutex;
 struct sigaction previous[kSignalCount];  // who handled each signal before us
 
 void handle(int signal, siginfo_t* info, void* context) {
-  if (active != nullptr) siglongjmp(*active, signal);
+  if (active != nullptr) {
+    fault_address = info->si_code > 0 ? info->si_addr : nullptr;  // a signal that was sent has none
+    siglongjmp(*active, signal);
+  }
   for (std::size_t i = 0; i < kSignalCount; ++i) {
     if (kSignals[i] != signal) continue;
     const struct sigaction& next = previous[i];
@@ -93,11 +99,16 @@ int CrashGuard::run(void (*function)(void*), void* context) {
 }
 
 const char* CrashGuard::describe(int signal) {
+  const auto text = [](const char* name, const char* at) {
+    std::snprintf(description, sizeof description, "%s %s 0x%llx)", name, at,
+                  static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(fault_address)));
+    return description;
+  };
   switch (signal) {
-    case SIGSEGV: return "SIGSEGV (invalid memory access)";
-    case SIGBUS: return "SIGBUS (misaligned or missing memory)";
-    case SIGFPE: return "SIGFPE (integer division by zero or overflow)";
-    case SIGILL: return "SIGILL (invalid instruction, or a failed assertion)";
+    case SIGSEGV: return text("SIGSEGV (invalid memory access,", "at");
+    case SIGBUS: return text("SIGBUS (misaligned or missing memory,", "at");
+    case SIGFPE: return text("SIGFPE (integer division by zero or overflow,", "by the code at");
+    case SIGILL: return text("SIGILL (invalid instruction, or a failed assertion,", "by the code at");
     case SIGABRT: return "SIGABRT (abort was called)";
     default: return "a fatal signal";
   }

@@ -22,7 +22,8 @@ class CrashGuard {
   template <typename Function> static int call(Function&& function) {
     return run([](void* context) { (*static_cast<Function*>(context))(); }, &function);
   }
-  // "SIGSEGV (invalid memory access)" and the like.
+  // "SIGSEGV (invalid memory access, at 0x10)" and the like: of the calling thread's last call(), until its next one. The
+  // address is 0 where the processor does not tell it.
   static const char* describe(int signal);
 
  private:

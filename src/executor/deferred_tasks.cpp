@@ -65,7 +65,11 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   const std::int32_t error = slab.error_code;
   slab.count = 0;
   slab.error_code = 0;
-  if (error != 0) return {static_cast<ErrorCode>(error), "the kernel reported it with defer_error"};
+  if (error != 0) {
+    return {static_cast<ErrorCode>(error),
+            format("the kernel reported it with defer_error, with %u of at most %zu completion conditions registered",
+                   count, kMaxConditions)};
+  }
   if (count > kMaxConditions) {
     return {ErrorCode::ASYNC_REGISTRATION_FAILED,
             format("%u completion conditions are more than the slab's %zu", count, kMaxConditions)};
@@ -83,7 +87,7 @@ DeferredTasks::Refusal DeferredTasks::hold(graph::Task& task, graph::RecordRef r
   auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) { return w.record == record; });
   if (found == waiting_.end()) {
     if (waiting_.size() >= kMaxTasks)
-      return {ErrorCode::ASYNC_WAIT_OVERFLOW, "64 tasks wait for completion conditions already"};
+      return {ErrorCode::ASYNC_WAIT_OVERFLOW, "64 tasks wait for completion conditions, and a 65th does not fit"};
     task.blocks_left.fetch_add(1, std::memory_order_relaxed);  // the caller's block is unreported: it cannot be 0
     waiting_.push_back({record, task.id, {}});
     found = waiting_.end() - 1;

@@ -277,7 +277,8 @@ TaskOutputTensors Runtime::submit_kernels(MixedKernels kernels, const CoreTaskAr
     std::swap(kernels.aiv0_kernel_id, kernels.aiv1_kernel_id);
   const std::uint8_t lanes = kernels.to_active_mask();
   if (lanes == 0) {
-    refuse("a task needs at least one kernel: all three kernel ids are negative");
+    refuse("a task needs at least one kernel: its ids are aic %d, aiv0 %d and aiv1 %d, and a negative one is none",
+           kernels.aic_kernel_id, kernels.aiv0_kernel_id, kernels.aiv1_kernel_id);
     return {};
   }
   if (blocks < 1) {
@@ -400,7 +401,7 @@ void Runtime::open_scope(PTO2ScopeMode mode, const char* file, int line) {
 void Runtime::close_scope() {
   if (latch_.raised()) return;
   if (graph_.scopes().depth() <= 1) {  // the outermost one is the runtime's
-    refuse("rt_scope_end without rt_scope_begin");
+    refuse("rt_scope_end without rt_scope_begin: the orchestration has 0 open scopes");
     return;
   }
   graph_.scopes().close();

@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -117,16 +118,23 @@ void Graph::add_creator(const ChipTensor& tensor, DepFlags flags) {
 }
 
 // Fills dependencies_, covered_, accesses_ and the counts that go with them. Returns why it refuses, or nullptr.
+const char* Graph::refuse(const char* what, std::uint32_t dependency, const CoreTaskArgs& args) {
+  std::snprintf(refusal_, sizeof refusal_, "explicit dependency %u of %u (task id 0x%llx, kind %u) %s", dependency,
+                args.explicit_dep_count(), static_cast<unsigned long long>(args.explicit_dep(dependency).raw),
+                static_cast<unsigned>(args.explicit_dep_kind(dependency)), what);
+  return refusal_;
+}
+
 const char* Graph::collect_dependencies(const CoreTaskArgs& args) {
   next_epoch();
   map_.tidy();
   for (std::uint32_t i = 0; i < args.explicit_dep_count(); ++i) {
     const PTO2TaskId id = args.explicit_dep(i);
-    if (id.raw >> 32 >= kRings) return "an explicit dependency is not a task id of this run";
-    if ((args.explicit_dep_kind(i) & DEP_WAIT) == 0) return "an explicit dependency has a kind without DEP_WAIT";
+    if (id.raw >> 32 >= kRings) return refuse("is not a task id of this run", i, args);
+    if ((args.explicit_dep_kind(i) & DEP_WAIT) == 0) return refuse("has a kind without DEP_WAIT", i, args);
     // Ids count up: what is not live is either reclaimed, hence met, or was never given out.
     if (static_cast<std::int32_t>(id.local() - rings_[id.ring()].next) >= 0) {
-      return "an explicit dependency names a task that does not exist yet";
+      return refuse("names a task that does not exist yet", i, args);
     }
     if (live(id)) add_dependency(id, args.explicit_dep_kind(i));
   }

@@ -81,7 +81,8 @@ class Graph {
 
   Scopes& scopes() { return scopes_; }
 
-  // kTaken fills *submitted; kShort fills *shortage; kRefused fills *refusal with a literal.
+  // kTaken fills *submitted; kShort fills *shortage; kRefused fills *refusal with a text
+  // that stays until the next call.
   Outcome submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted* submitted, Shortage* shortage,
                  const char** refusal);
 
@@ -180,6 +181,7 @@ class Graph {
 
   void next_epoch();
   const char* collect_dependencies(const CoreTaskArgs& args);
+  [[gnu::cold]] const char* refuse(const char* what, std::uint32_t dependency, const CoreTaskArgs& args);
   void add_dependency(PTO2TaskId id, DepFlags flags);
   void add_creator(const ChipTensor& tensor, DepFlags flags);
   bool all_dependencies_complete() const;
@@ -191,6 +193,7 @@ class Graph {
   bool link(Task& task, RecordRef record);
   void retire(int ring);
 
+  char refusal_[192] = "";
   RingSizes sizes_{};
   Lifetime lifetime_ = Lifetime::kScopes;
   DepFlags kept_flags_ = DEP_WAIT | DEP_RETAIN;  // without DEP_RETAIN where nothing is reclaimed anyway

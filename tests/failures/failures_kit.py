@@ -18,6 +18,7 @@ from simpler_setup.kernel_compiler import KernelCompiler
 PROGRAMS = Path(__file__).parent / "programs"
 RUNTIME = "tensormap_and_ringbuffer"
 PLATFORM = "a2a3sim"
+LIMITED = {1, 2, 3, 4, 7, 8, 11, 100, 102, 103}  # codes of something that is larger, or takes longer, than it may
 KERNEL_COUNT = 2  # the same code as func_id 0 and 1
 
 _names = re.search(r"enum Act[^{]*\{([^}]*)\}", (PROGRAMS / "acts.h").read_text()).group(1)
@@ -92,8 +93,9 @@ class Bench:
             expected = expected * np.uint32(3) + np.uint32(i)
         np.testing.assert_array_equal(self.x.view(np.uint32), expected)
 
-    def fail(self, entry, *scalars, code, name, says=(), **options) -> errors.RunError:
-        """The entry fails with this code and says these words; nothing is copied back; the worker goes on."""
+    def fail(self, entry, *scalars, code, name, says=(), by_the_user=False, **options) -> errors.RunError:
+        """The entry fails with this code and says these words; nothing is copied back; the worker goes on. Unless it is
+        the user's code that says so, the words must name the offending value and, where there is one, the limit."""
         with pytest.raises(errors.RunError) as caught:
             self.run(entry, *scalars, **options)
         error = caught.value
@@ -103,7 +105,13 @@ class Bench:
         assert re.search(rf"\brun_prepared failed with code -{code}\b", text)
         missing = [words for words in says if not re.search(words, text)]
         assert not missing, f"the text does not say {missing}: {text}"
-        assert error.hint and text.endswith(error.hint), text
+        assert error.hint and text.endswith(error.hint), text  # the remedy
+        if not by_the_user:
+            cause = text[text.index(name) : text.rindex(error.hint)]
+            said = [match.group() for words in says for match in re.finditer(words, cause)]
+            asserted = set(re.findall(r"0x[0-9a-f]+|\d+", " ".join(said)))
+            wanted = 2 if code in LIMITED else 1
+            assert len(asserted) >= wanted, f"{sorted(asserted)} are asserted of value and limit in: {text}"
         assert self.untouched(), "a failed run wrote to the user's arrays"
         self.check_good()
         return error
