@@ -163,7 +163,8 @@ class Executor {
   // Submitter.
   WorkRing submitted_[graph::kQueuedShapes];
   std::uint32_t streak_ = 0;
-  std::atomic<bool> submitter_busy_{false};  // it alone writes it
+  alignas(64) std::atomic<bool> submitter_busy_{
+      false};  // it alone writes it, seldom; searchers look at it all the time
   std::mutex submitter_mutex_;
   std::condition_variable submitter_wakeup_;
   bool submitter_called_ = false;

@@ -135,7 +135,7 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
     if (!gate.surplus() && executor_.work_visible(core_)) {
       if (executor_.submitter_busy_.load(std::memory_order_relaxed)) {
         const auto settled = Executor::Clock::now() + kSettleTime;
-        while (Executor::Clock::now() < settled) relax();
+        while (executor_.submitter_busy_.load(std::memory_order_relaxed) && Executor::Clock::now() < settled) relax();
       }
       // Busy before taking: so "nothing is queued and nobody is busy" means that nothing runs.
       const bool last = gate.end_search();

@@ -37,9 +37,10 @@ class alignas(64) Worker {
   // From then on a searcher gives way: a woken worker often shares its CPU with the submitter that woke it, and would keep
   // it from going on (bench run_fixed_ms).
   static constexpr std::chrono::microseconds kKeenTime{4};
-  // A worker that has caught up with a busy submitter lets it get ahead by some twenty tasks. Otherwise both work on the
-  // same cache lines, task by task, and take twice as long (bench chain_us).
-  static constexpr std::chrono::microseconds kSettleTime{2};
+  // A worker that has caught up with a busy submitter lets it get ahead by some two hundred tasks, or until it waits.
+  // Otherwise both work on the same cache lines, task by task: 2 us instead of 20 make bench tree_us, fan_in_us and
+  // tiles_us a third slower.
+  static constexpr std::chrono::microseconds kSettleTime{20};
 
   // A whole task; or, if block >= 0, one block of an open task; or, if lane.core is set, one lane of a block.
   struct Work {
