@@ -22,8 +22,7 @@ inline constexpr std::uint32_t kTileMemoryBytes[SIMPLER_TILE_MEMORY_COUNT] = SIM
 class Core {
  public:
   Core() = default;
-  void place(CoreType type, int index, int cluster, int lane, ClusterMemory* shared) {
-    shared_ = shared;
+  void place(CoreType type, int index, int cluster, int lane) {
     type_ = type;
     index_ = index;
     cluster_ = cluster;
@@ -51,7 +50,10 @@ class Core {
     vector_lanes_ = (task.kernels[1] >= 0) + (task.kernels[2] >= 0);
     local_.async_ctx.task_token = task.id;
   }
-  void begin_block(std::int32_t block) { local_.block_idx = block; }
+  void begin_block(std::int32_t block) {
+    local_.block_idx = block;
+    own_is_fresh_ = false;
+  }
 
   std::int64_t* args() { return args_; }
   DeferredCompletionSlab& slab() { return slab_; }
@@ -64,7 +66,16 @@ class Core {
     return static_cast<std::uint32_t>(lanes * local_.block_num);
   }
 
-  ClusterMemory& shared() { return *shared_; }
+  // What the lanes of the running block share. A block of one lane has it alone.
+  ClusterMemory& shared() {
+    if (shared_ != nullptr) return *shared_;
+    if (!own_is_fresh_) own_.begin_block();
+    own_is_fresh_ = true;
+    return own_;
+  }
+  // For a block of several lanes, from its placing until the core is released; nullptr: for a block of one lane.
+  void share(ClusterMemory* memory) { shared_ = memory; }
+  bool shares(const ClusterMemory* memory) const { return shared_ == memory; }
 
   // nullptr for an unknown kind, or if the system refuses the memory.
   void* tile_memory(std::uint32_t kind, std::uint64_t* bytes) {
@@ -87,6 +98,8 @@ class Core {
   int cluster_ = 0;
   int lane_ = 0;
   ClusterMemory* shared_ = nullptr;  // the pool's, which owns this core too
+  ClusterMemory own_;
+  bool own_is_fresh_ = false;
   VirtualMemory tile_memory_[SIMPLER_TILE_MEMORY_COUNT];
 };
 

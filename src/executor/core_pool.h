@@ -2,7 +2,7 @@
 //
 // What      Single cores for tasks of one lane, and sets of lanes of one cluster for blocks that need several at once.
 //           While somebody waits for such a set, single cores are held back, but for one each time a set was granted: so
-//           neither starves the other.
+//           neither starves the other. (grant_single is for kernels that hold cores and wait for a task that is held back.)
 // Threads   Any. One lock; workers keep a single core from task to task, so it is off the steady path.
 // Order     acquire and release hand a core's contents from one worker to the next.
 #pragma once
@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/check.h"
 #include "executor/arch_profile.h"
 #include "executor/core.h"
 
@@ -22,13 +23,12 @@ class CorePool {
  public:
   explicit CorePool(int clusters)
       : clusters_(clusters),
-        shared_(std::make_unique<ClusterMemory[]>(static_cast<std::size_t>(clusters))),
+        shared_(std::make_unique<ClusterMemory[]>(static_cast<std::size_t>(clusters * kBlocksAtOnce))),
         cores_(std::make_unique<Core[]>(static_cast<std::size_t>(clusters * kLanes))) {
     // Blocked numbering, as on the board: AIC of cluster c is c, its AIVs are clusters + 2c and clusters + 2c + 1.
     for (int c = 0; c < clusters; ++c) {
-      at(c, 0).place(CoreType::AIC, c, c, 0, &shared_[c]);
-      for (int v = 0; v < kVectorLanes; ++v)
-        at(c, 1 + v).place(CoreType::AIV, clusters + kVectorLanes * c + v, c, v, &shared_[c]);
+      at(c, 0).place(CoreType::AIC, c, c, 0);
+      for (int v = 0; v < kVectorLanes; ++v) at(c, 1 + v).place(CoreType::AIV, clusters + kVectorLanes * c + v, c, v);
     }
     for (std::uint64_t& lane : free_) lane = clusters == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << clusters) - 1;
     publish();
@@ -66,7 +66,7 @@ class CorePool {
       free_[lane] &= ~(std::uint64_t{1} << cluster);
       cores[lane] = &at(cluster, lane);
     }
-    shared_[cluster].begin_block();
+    if ((mask & (mask - 1)) != 0) share(cluster, cores);
     single_grants_ = 1;
     publish();
     return true;
@@ -87,6 +87,7 @@ class CorePool {
   void release(Core* core) {
     const std::lock_guard lock(mutex_);
     free_[lane_of(*core)] |= std::uint64_t{1} << core->cluster();
+    core->share(nullptr);
     publish();
   }
 
@@ -106,12 +107,35 @@ class CorePool {
     held_back_ = on;
     publish();
   }
+  // Lets one single core go although they are held back.
+  void grant_single() {
+    const std::lock_guard lock(mutex_);
+    single_grants_ = 1;
+    publish();
+  }
   bool held_back() const { return held_back_hint_.load(std::memory_order_relaxed); }
 
   // A hint; acquire() decides.
   bool any_free(CoreType type) const { return available_[static_cast<int>(type)].load(std::memory_order_relaxed); }
 
  private:
+  // A block of several lanes may start while a lane of the one before is still running, in the lanes that have ended.
+  static constexpr int kBlocksAtOnce = 2;
+
+  void share(int cluster, Core* (&cores)[kLanes]) {
+    for (int i = 0; i < kBlocksAtOnce; ++i) {
+      ClusterMemory* memory = &shared_[cluster * kBlocksAtOnce + i];
+      bool used = false;
+      for (int lane = 0; lane < kLanes; ++lane) used = used || at(cluster, lane).shares(memory);
+      if (used) continue;
+      memory->begin_block();
+      for (Core* core : cores) {
+        if (core != nullptr) core->share(memory);
+      }
+      return;
+    }
+    SIMPLER_CHECK(false, "cluster %d runs three blocks of several lanes", cluster);
+  }
   static int first_lane(CoreType type) { return type == CoreType::AIC ? 0 : 1; }
   static int last_lane(CoreType type) { return type == CoreType::AIC ? 0 : kVectorLanes; }
   static int lane_of(const Core& core) { return core.type() == CoreType::AIC ? 0 : 1 + core.lane(); }

@@ -77,7 +77,10 @@ Executor::~Executor() {
   }
   // A worker that was just about to sleep may miss the first call, but not one after it registered; and it registers
   // before it looks at stopping_ again.
-  gate_.set_limit(UINT16_MAX);  // so that whoever registers late looks again
+  {
+    const std::lock_guard lock(limit_mutex_);  // a worker that placed the last lanes may only now refresh the limit
+    gate_.set_limit(UINT16_MAX);               // so that whoever registers late looks again
+  }
   gate_.wake_all();
   for (int i = 0; i < count; ++i) workers_[i]->join();
 }
@@ -86,10 +89,13 @@ bool Executor::add_worker() {
   const std::lock_guard lock(grow_mutex_);
   const int index = worker_count_.load(std::memory_order_relaxed);
   if (index >= max_threads_ || stopping_.load(std::memory_order_acquire)) return false;
-  workers_[index] = std::make_unique<Worker>(*this, index, ring_capacity_);
+  // One that could not be started stays, since others may have seen it, and is tried again.
+  if (workers_[index] == nullptr) workers_[index] = std::make_unique<Worker>(*this, index, ring_capacity_);
+  for (int shape = 0; shape < graph::kQueuedShapes; ++shape) workers_[index]->ring(shape).configure(ring_capacity_);
   worker_count_.store(index + 1, std::memory_order_release);
-  workers_[index]->start();
-  return true;
+  if (workers_[index]->start()) return true;
+  worker_count_.store(index, std::memory_order_release);
+  return false;
 }
 
 void Executor::lanes_placed(int count) {
@@ -131,6 +137,7 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   const std::lock_guard lock(monitor_mutex_);
   run_active_ = true;
   turn_ticks_ = submitter_ticks_ = 0;
+  neglected_.store(Neglected::kNone, std::memory_order_relaxed);
   last_tick_ = Clock::now();
   without_progress_ = since_failure_ = Clock::duration::zero();
   if (monitor_sleeps_) monitor_wakeup_.notify_all();
@@ -258,6 +265,7 @@ void Executor::notify_submitter() {
 
 void Executor::refresh_limit() {
   const std::lock_guard lock(limit_mutex_);
+  if (stopping_.load(std::memory_order_relaxed)) return;
   const int base = base_threads_ - (submitter_busy_.load(std::memory_order_relaxed) && base_threads_ >= 2 ? 1 : 0);
   gate_.set_limit(std::min(base + stuck_.load(std::memory_order_relaxed) + gangs_.outstanding(), max_threads_));
 }
@@ -338,7 +346,7 @@ void Executor::monitor() {
 void Executor::tick() {
   int running = 0, stuck = 0;
   std::uint64_t sequences = 0;
-  const int count = worker_count_.load(std::memory_order_relaxed);
+  const int count = worker_count_.load(std::memory_order_acquire);
   for (int i = 0; i < count; ++i) {
     Worker& worker = *workers_[i];
     const std::uint32_t sequence = worker.kernel_sequence();
@@ -360,6 +368,7 @@ void Executor::tick() {
     if (!add_worker()) break;
   }
   notify_if_awaited(kAnySlot);
+  if (!order_.enabled()) find_neglected();
   watch_progress(running, sequences + completed());
   if (give_up_ != nullptr) watch_orchestration();
 }
@@ -375,6 +384,33 @@ void Executor::watch_turns(bool stuck, std::uint64_t progress) {
   log::host(log::Level::kWarn, __func__,
             "SIMPLER_SIM_SEED: %s waits for something, so the rest of this run has no fixed order",
             kernel_waits ? "a kernel" : "the orchestration");
+}
+
+void Executor::find_neglected() {
+  const int notes = graph::kQueuedShapes * (Neglected::kWorkers + worker_count_.load(std::memory_order_acquire));
+  seen_taken_.resize(static_cast<std::size_t>(notes));
+  int found = Neglected::kNone;
+  for (int i = 1; i <= notes; ++i) {
+    const int note = (last_note_ + i) % notes;  // not the same one each time
+    const int place = Neglected::place(note), shape = Neglected::shape(note);
+    std::uint32_t taken;
+    bool waits;
+    if (place == Neglected::kOpen) {
+      const OpenTasks& open = open_[shape];
+      taken = open.visits.load(std::memory_order_relaxed);
+      waits = open.count.load(std::memory_order_relaxed) > 0 && open.inside.load(std::memory_order_relaxed) == 0;
+    } else {
+      const WorkRing& ring =
+          place == Neglected::kSubmitted ? submitted_[shape] : workers_[place - Neglected::kWorkers]->ring(shape);
+      taken = ring.taken();
+      waits = ring.size() > 0;
+    }
+    std::uint32_t& seen = seen_taken_[static_cast<std::size_t>(note)];
+    if (waits && taken == seen && found == Neglected::kNone) found = note;
+    seen = taken;
+  }
+  if (found != Neglected::kNone) last_note_ = found;
+  neglected_.store(found, std::memory_order_relaxed);
 }
 
 Executor::Waits Executor::waits_for(int running) const {
@@ -400,6 +436,10 @@ void Executor::watch_progress(int running, std::uint64_t progress) {
   }
   without_progress_ += passed;
   const auto limit = waits == Waits::kForOrchestration ? orchestration_timeout_ : scheduler_timeout_;
+  if (without_progress_ >= scheduler_timeout_ / kHeldBackShare && cores_.held_back()) {
+    cores_.grant_single();  // what holds the cores may wait for a task that needs one
+    gate_.announce();
+  }
   if (without_progress_ < limit || latch_->raised()) return;
   raise_timeout(waits, running);
   notify_submitter();
@@ -424,6 +464,13 @@ void Executor::raise_timeout(Waits waits, int running) {
     case Waits::kForKernel: raise_stuck_kernel(running); return;
     case Waits::kForCore:
       stall_.sub_class = "S3:ready-but-all-idle";
+      if (gangs_.waiting()) {
+        latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
+                      "no kernel started for %lld ms: %d lanes must run together, and the system gives this process no "
+                      "more than %d threads for them (sub_class=S3:ready-but-all-idle)",
+                      limit, gangs_.outstanding(), static_cast<int>(gate_.counts().started));
+        return;
+      }
       latch_->raise(abi::ErrorCode::SCHEDULER_TIMEOUT,
                     "nothing happened for %lld ms: %u tasks are ready and no core takes them, which is a defect of the "
                     "runtime (sub_class=S3:ready-but-all-idle)",
@@ -456,7 +503,7 @@ void Executor::raise_timeout(Waits waits, int running) {
 }
 
 void Executor::raise_stuck_kernel(int running) {
-  for (int i = 0; i < worker_count_.load(std::memory_order_relaxed); ++i) {
+  for (int i = 0; i < worker_count_.load(std::memory_order_acquire); ++i) {
     const Worker& worker = *workers_[i];
     if (!worker.stuck) continue;
     const PTO2TaskId task{worker.running().task.load(std::memory_order_relaxed)};

@@ -113,6 +113,7 @@ class Executor {
   // How long kernels may still run after a time-out before they are given up; after another failure, the scheduler's
   // limit applies.
   static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
+  static constexpr int kHeldBackShare = 20;  // of the scheduler's limit: how long cores are held back without progress
   static constexpr std::uint32_t kBusyStreak =
       64;  // submissions without a wait after which the submitter counts as busy
   // A busy submitter announces only every so many tasks: the fence costs as much as all else that push does, since it
@@ -120,6 +121,7 @@ class Executor {
   // pauses without a call, the monitor wakes one.
   static constexpr std::uint32_t kAnnounceEvery = 16;
 
+  // False if there are enough, or the system refuses another thread.
   bool add_worker();
   // After lanes were placed or ended: as many workers as there are lanes must be awake.
   void lanes_placed(int count);
@@ -138,11 +140,14 @@ class Executor {
   void raise_timeout(Waits waits, int running);
   void raise_stuck_kernel(int running);
   void watch_turns(bool stuck, std::uint64_t progress);
+  void find_neglected();
   // Whether a worker that holds `held` (or no core) could take something.
   bool work_visible(const Core* held);
   bool anything_queued(int shape) const;
   std::uint32_t queued(int shape) const;
   void discard_queued();
+  // More threads are awake than there are CPUs: to spin would take time from the kernels that one waits for.
+  bool crowded() const { return gate_.counts().awake() > base_threads_; }
   // Wakes the submitter if it waits for this slot, or, with kAnySlot, for anything.
   void notify_if_awaited(std::uint32_t slot) {
     const std::uint32_t awaited = awaited_slot_.load(std::memory_order_seq_cst);  // pairs with the store in wait_for
@@ -170,13 +175,24 @@ class Executor {
   bool submitter_called_ = false;
   alignas(64) std::atomic<std::uint32_t> awaited_slot_{kNoSlot};  // read after each completion
 
-  // Tasks of several blocks that still have unclaimed ones.
+  // Tasks of several blocks that still have unclaimed ones, the oldest first.
   struct OpenTasks {
     std::mutex mutex;
     graph::RecordRef first = graph::kNoRecord;
     std::atomic<std::uint32_t> count{0};
+    std::atomic<std::uint32_t> visits{0};  // by workers, over now
+    std::atomic<int> inside{0};            // workers that run blocks of one
   };
   OpenTasks open_[graph::kQueuedShapes];
+
+  // Where ready work lies that nobody has touched for a tick of the monitor, although workers run other
+  // work: the worker that takes this note serves that place before it goes on. So no task, wide or narrow, starves.
+  struct Neglected {
+    static constexpr int kNone = -1, kOpen = 0, kSubmitted = 1, kWorkers = 2;  // kWorkers + i: the rings of worker i
+    static int place(int note) { return note / graph::kQueuedShapes; }
+    static int shape(int note) { return note % graph::kQueuedShapes; }
+  };
+  std::atomic<int> neglected_{Neglected::kNone};
   DeferredTasks deferred_;
   TimingSlots timing_slots_;
   GangQueue gangs_{cores_};
@@ -199,6 +215,8 @@ class Executor {
   static constexpr std::chrono::milliseconds kMostPerTick{100};  // that count as time without progress
   int turn_ticks_ = 0;
   int submitter_ticks_ = 0;
+  std::vector<std::uint32_t> seen_taken_;  // by note: as of the last tick
+  int last_note_ = 0;
   std::atomic<int> stuck_{0};
   std::mutex limit_mutex_;
   std::uint64_t last_progress_count_ = 0;
@@ -221,7 +239,8 @@ template <typename Done> void Executor::wait_for(std::uint32_t slot, Clock::time
   submitter_waits();
   if (order_.enabled() && give_turn()) return;
   awaited_slot_.store(slot, std::memory_order_seq_cst);  // completers release a slot, then read this
-  if (!spin_for(kSubmitterSpin, [&] { return done() || latch_->raised(); })) {
+  const auto over = [&] { return done() || latch_->raised(); };
+  if (!spin_for(kSubmitterSpin, [&] { return over() || crowded(); }) || !over()) {
     std::unique_lock lock(submitter_mutex_);
     submitter_wakeup_.wait_until(lock, deadline, [this] { return submitter_called_; });
     submitter_called_ = false;

@@ -16,6 +16,7 @@ constexpr std::uint8_t kFirstVectorLane = 2;  // the mask of a task with one vec
 int GangQueue::admit(const graph::Graph& graph, graph::RecordRef record) {
   const std::lock_guard lock(mutex_);
   pending_.push_back({record, 0, nullptr});
+  update_counts();  // before the pool is asked: whoever frees a core after that sees that somebody waits
   return place_locked(graph);
 }
 

@@ -22,7 +22,8 @@ class Rendezvous {
  public:
   explicit Rendezvous(int lanes) : missing_(lanes) {}
   void arrive_and_wait() {
-    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    // seq_cst: as in WorkerGate::Bed::call.
+    if (missing_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
       missing_.notify_all();
       return;
     }
@@ -33,7 +34,7 @@ class Rendezvous {
   }
   // The run has failed: nobody waits for those who will not come.
   void abandon() {
-    missing_.store(0, std::memory_order_release);
+    missing_.exchange(0, std::memory_order_seq_cst);
     missing_.notify_all();
   }
 

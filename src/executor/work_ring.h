@@ -53,6 +53,9 @@ class WorkRing {
     }
   }
 
+  // Changes when something is taken.
+  std::uint32_t taken() const { return head_.load(std::memory_order_relaxed); }
+
   std::uint32_t size() const {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     const std::int32_t count = static_cast<std::int32_t>(tail_.load(std::memory_order_acquire) - head);

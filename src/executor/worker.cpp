@@ -1,6 +1,7 @@
 #include "executor/worker.h"
 
 #include <exception>
+#include <system_error>
 
 #include "executor/crash_guard.h"
 
@@ -43,9 +44,15 @@ Worker::Worker(Executor& executor, int index, std::uint32_t ring_capacity) : exe
   for (WorkRing& ring : rings_) ring.configure(ring_capacity);
 }
 
-void Worker::start() {
+bool Worker::start() {
   executor_.gate_.start();
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+    return true;
+  } catch (const std::system_error&) {
+    executor_.gate_.cancel_start();
+    return false;
+  }
 }
 
 void Worker::run() {
@@ -80,8 +87,10 @@ void Worker::run() {
     }
     if (executor_.deferred_.count() > 0) poll_deferred();
     if (executor_.cores_.held_back()) drop_core();  // wider tasks wait for cores
-    work.record = next_;
-    next_ = graph::kNoRecord;
+    if (executor_.neglected_.load(std::memory_order_relaxed) == Executor::Neglected::kNone || !take_neglected(&work)) {
+      work.record = next_;
+      next_ = graph::kNoRecord;
+    }
     if (work.record != graph::kNoRecord || take_work(&work)) {
       execute(work);
     } else {
@@ -152,7 +161,7 @@ bool Worker::search(Executor::Clock::time_point since, Work* work) {
     }
     if (executor_.stopping_.load(std::memory_order_acquire)) return false;
     const auto searched = Executor::Clock::now() - since;
-    if (searched >= kSearchTime || gate.surplus()) break;
+    if (searched >= kSearchTime || gate.surplus() || executor_.crowded()) break;
     for (int i = 0; i < 16; ++i) relax();  // each look at the queues takes a cache line from whoever fills them
     if (searched >= kKeenTime) std::this_thread::yield();
   }
@@ -178,23 +187,41 @@ bool Worker::take_from_rings(int shape, Work* work) {
     if (!hold_core(shape)) return false;
     if (join_open_task(shape, work)) return true;
   }
-  const auto take = [&](WorkRing& ring, std::uint32_t most, std::uint32_t share) {
-    if (ring.size() == 0 || !hold_core(shape)) return false;
-    graph::RecordRef batch[kBatch];
-    const std::uint32_t count = ring.take(batch, most, share);
-    if (count == 0) return false;
-    work->record = batch[0];
-    for (std::uint32_t k = 1; k < count; ++k) rings_[shape].push(batch[k]);
-    return true;
-  };
-  if (take(rings_[shape], 1, 1)) return true;
+  if (take_from(rings_[shape], shape, 1, 1, work)) return true;
   const std::uint32_t share = 2 * static_cast<std::uint32_t>(executor_.base_threads_);
-  if (take(executor_.submitted_[shape], kBatch, share)) return true;
+  if (take_from(executor_.submitted_[shape], shape, kBatch, share, work)) return true;
   const int workers = executor_.worker_count_.load(std::memory_order_acquire);
   for (int i = 1; i < workers; ++i) {  // each worker starts with its neighbour
-    if (take(executor_.workers_[(index_ + i) % workers]->rings_[shape], kBatch, share)) return true;
+    if (take_from(executor_.workers_[(index_ + i) % workers]->rings_[shape], shape, kBatch, share, work)) return true;
   }
   return false;
+}
+
+bool Worker::take_from(WorkRing& ring, int shape, std::uint32_t most, std::uint32_t share, Work* work) {
+  if (ring.size() == 0 || !hold_core(shape)) return false;
+  graph::RecordRef batch[kBatch];
+  const std::uint32_t count = ring.take(batch, most, share);
+  if (count == 0) return false;
+  work->record = batch[0];
+  for (std::uint32_t k = 1; k < count; ++k) rings_[shape].push(batch[k]);
+  return true;
+}
+
+// What was in hand goes behind what waits in the own ring.
+bool Worker::take_neglected(Work* work) {
+  using Neglected = Executor::Neglected;
+  const int note = executor_.neglected_.exchange(Neglected::kNone, std::memory_order_relaxed);
+  if (note == Neglected::kNone) return false;
+  const int place = Neglected::place(note), shape = Neglected::shape(note);
+  const bool taken = place == Neglected::kOpen ? hold_core(shape) && join_open_task(shape, work)
+                     : place == Neglected::kSubmitted
+                         ? take_from(executor_.submitted_[shape], shape, 1, 1, work)
+                         : take_from(executor_.workers_[place - Neglected::kWorkers]->rings_[shape], shape, 1, 1, work);
+  if (!taken || next_ == graph::kNoRecord) return taken;
+  rings_[static_cast<int>(executor_.graph_->task(next_).shape)].push(next_);
+  next_ = graph::kNoRecord;
+  executor_.gate_.announce();
+  return true;
 }
 
 // Makes core_ a core of the type that the shape needs.
@@ -273,8 +300,10 @@ std::int32_t Worker::open_task(graph::Task& task, graph::RecordRef record) {
   {
     const std::lock_guard lock(open.mutex);
     block = task.next_block.fetch_add(1, std::memory_order_relaxed);
-    task.next_open = open.first;
-    open.first = record;
+    graph::RecordRef* link = &open.first;
+    while (*link != graph::kNoRecord) link = &executor_.graph_->task(*link).next_open;
+    *link = record;
+    task.next_open = graph::kNoRecord;
     open.count.fetch_add(1, std::memory_order_relaxed);
   }
   executor_.gate_.announce();
@@ -310,16 +339,24 @@ void Worker::close_task(graph::Task& task, graph::RecordRef record) {
   }
 }
 
-// Runs the block that the caller claimed, and further ones until all are claimed, then reports how many it ran. It reports
-// only after it has made sure that the task is not open any more: so while a task is open, or a worker still claims from
-// it, some block is unreported and the task cannot complete, let alone be reused.
+// Runs the block that the caller claimed, and further ones until all are claimed or other work needs the core, then reports
+// how many it ran. Whoever claims the last block, or finds none, reports only after it has made sure that the task is not
+// open any more: so while a task is open, or a worker still claims from it, some block is unreported and the task cannot
+// complete, let alone be reused.
 void Worker::run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t block) {
+  Executor::OpenTasks& open = executor_.open_[static_cast<int>(task.shape)];
+  open.inside.fetch_add(1, std::memory_order_relaxed);
   std::int32_t finished = 0;
-  for (; block < task.block_count; block = task.next_block.fetch_add(1, std::memory_order_relaxed)) {
+  bool leave = false;
+  do {
     if (!executor_.latch_->raised()) run_block(task, record, block, lane_of(static_cast<int>(task.shape)));
     ++finished;
-  }
-  close_task(task, record);
+    leave = block + 1 < task.block_count && wanted_elsewhere();
+    if (!leave) block = task.next_block.fetch_add(1, std::memory_order_relaxed);
+  } while (!leave && block < task.block_count);
+  if (!leave) close_task(task, record);
+  open.visits.fetch_add(1, std::memory_order_relaxed);
+  open.inside.fetch_sub(1, std::memory_order_relaxed);
   const bool last = task.blocks_left.fetch_sub(finished, std::memory_order_acq_rel) == finished;
   if (last && !executor_.latch_->raised()) complete(record);
 }

@@ -11,7 +11,8 @@ namespace simpler::executor {
 class alignas(64) Worker {
  public:
   Worker(Executor& executor, int index, std::uint32_t ring_capacity);
-  void start();
+  // False if the system refuses the thread.
+  bool start();
   void join() { thread_.join(); }
   void abandon() { thread_.detach(); }  // in a forked child, where the thread does not exist
 
@@ -54,9 +55,16 @@ class alignas(64) Worker {
   bool search(Executor::Clock::time_point since, Work* work);
   bool take_work(Work* work);
   bool take_from_rings(int shape, Work* work);
+  bool take_from(WorkRing& ring, int shape, std::uint32_t most, std::uint32_t share, Work* work);
+  bool take_neglected(Work* work);
   bool hold_core(int shape);
   void drop_core();
   void execute(Work work);
+  // Tasks that take turns with the blocks of a wide one.
+  bool wanted_elsewhere() const {
+    return executor_.cores_.held_back() ||
+           executor_.neglected_.load(std::memory_order_relaxed) != Executor::Neglected::kNone;
+  }
   void run_blocks(graph::Task& task, graph::RecordRef record, std::int32_t block);
   bool join_open_task(int shape, Work* work);
   std::int32_t open_task(graph::Task& task, graph::RecordRef record);

@@ -33,7 +33,8 @@ class WorkerGate {
       while (called_.exchange(0, std::memory_order_acquire) == 0) called_.wait(0, std::memory_order_relaxed);
     }
     void call() {
-      called_.store(1, std::memory_order_release);
+      // A full barrier: libstdc++ notifies only if it sees a waiter, and must not look before the store is visible.
+      called_.exchange(1, std::memory_order_seq_cst);
       called_.notify_one();
     }
 
@@ -68,6 +69,7 @@ class WorkerGate {
   // A new worker enters searching.
   void start() { add(kStarted + kSearching); }
   void begin_search() { add(kSearching); }
+  void cancel_start() { add(std::uint64_t{0} - kStarted - kSearching); }
   // Before taking work. True if nobody else searches: the caller announces what it leaves behind.
   bool end_search() { return unpack(add(-kSearching)).searching == 1; }
 

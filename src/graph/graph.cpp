@@ -402,8 +402,10 @@ bool Graph::oldest_pending(int r, std::uint32_t ahead, std::uint32_t* slot) cons
   std::uint32_t limit = ring.next, oldest = 0;
   if (scopes_.oldest_owned(r, &oldest)) limit = oldest;
   if (ring.head == limit) return false;
-  const std::uint32_t distance = ahead < limit - ring.head ? ahead : limit - ring.head - 1;
-  *slot = ring.first_slot + ((ring.head + distance) & ring.mask);
+  std::uint32_t distance = ahead < limit - ring.head ? ahead : limit - ring.head - 1;
+  const auto slot_at = [&] { return ring.first_slot + ((ring.head + distance) & ring.mask); };
+  while (distance > 0 && reclaimable(slot_at())) --distance;  // tasks end in any order
+  *slot = slot_at();
   return true;
 }
 

@@ -118,8 +118,8 @@ class Graph {
   bool all_reclaimed() const;
   // Nothing of the ring can be given back before the submitter closes a scope.
   bool held_by_open_scope(int ring) const;
-  // A task whose completion would let the ring give something back, at most `ahead` tasks from its oldest one.
-  // False if the ring is empty or held by an open scope.
+  // Of the ring's oldest task and the `ahead` after it the last one that is not done; the oldest if all are. False if the
+  // ring is empty or held by an open scope.
   bool oldest_pending(int ring, std::uint32_t ahead, std::uint32_t* slot) const;
 
   // Whether everybody is done with the task in this slot.

@@ -111,7 +111,7 @@ TEST(ModelEdges, OfLongRandomProgramsAreExactlyThoseOfTheModelSlow) {
 // The generator is worth something only if its programs contain what the rules speak of.
 TEST(ModelEdges, RandomProgramsMeetEveryRule) {
   std::map<std::string, int> seen;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
     test::Random random(seed);
     const Program program = random_program(random, {});
     SequentialModel model(program, initial_memory(program));

@@ -17,7 +17,7 @@ TEST_P(ModelExecution, OfRandomProgramsInSmallRingsLeavesTheMemoryThatTheModelLe
     options.tasks = static_cast<int>(random.number(5, 90));
     const Program program = random_program(random, options);
     wanted += options.tasks;
-    submitted += Execution(program, static_cast<int>(random.number(1, 4)), GetParam()).run();
+    submitted += Execution(program, GetParam()).run();
   });
   EXPECT_GE(submitted * 2, wanted) << "half of the tasks must fit, or the test shows little";
 }

@@ -35,8 +35,7 @@ TEST(ModelExecution, OfManyRandomTasksNeverDiffersFromTheModel) {
     options.runnable = true;
     options.tasks = static_cast<int>(random.number(5, 90));
     const Program program = random_program(random, options);
-    const int clusters = static_cast<int>(random.number(1, 4));
-    tasks += static_cast<std::uint64_t>(Execution(program, clusters, kThreads[seed % std::size(kThreads)]).run());
+    tasks += static_cast<std::uint64_t>(Execution(program, kThreads[seed % std::size(kThreads)]).run());
     if (HasFailure() || tasks >= wanted) break;
     if (tasks / kReportEvery > reported) {
       reported = tasks / kReportEvery;

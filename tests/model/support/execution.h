@@ -1,8 +1,9 @@
 // Execution: runs a program on graph, executor and many threads, and compares with the model what it does.
 //
 // What      run() submits the program step by step; its kernels do what the model says. Reported as test failures: an
-//           edge that is missing or too many, a block that runs not once or before its producers have finished, a
-//           descriptor that changes under its task, and memory that ends otherwise than the model's.
+//           edge that is missing or too many; a lane of a block that runs not once, before its producers have finished, or
+//           elsewhere than it should; lanes that wait for each other and do not meet; a core or a cluster's memory that two
+//           blocks use at once; a descriptor that changes under its task; and memory that ends otherwise than the model's.
 // Lifetime  One execution, one run. It borrows the program.
 #pragma once
 #include <algorithm>
@@ -36,21 +37,24 @@ struct Running {
   std::vector<ChipTensor> given;  // descriptors as submitted; of outputs only the shape is known
   std::vector<const Running*> producers;
   bool runs = false;
-  std::deque<std::atomic<int>> times;  // by block
+  std::deque<std::atomic<int>> times;     // by block and lane
+  std::deque<std::atomic<int>> clusters;  // by block: where its first lane ran, -1 at first
+  std::deque<std::atomic<int>> arrived;   // by block, or of the whole cohort
   std::atomic<int> finished{0};
 
-  // Blocks that will have ended when the task is complete.
-  int blocks() const { return runs ? step->blocks : 0; }
+  // Kernels that will have ended when the task is complete.
+  int kernels() const { return runs ? step->runs() : 0; }
 };
 
 class Execution {
  public:
-  Execution(const Program& program, int clusters, int threads)
+  Execution(const Program& program, int threads)
       : program_(program),
         memory_(initial_memory(program)),
         expected_memory_(memory_),
         model_(program, memory_),
-        rig_(clusters, threads, program.window, program.heap, program.dep_pool) {}
+        occupied_(static_cast<std::size_t>(program.clusters * executor::kLanes)),
+        rig_(program.clusters, threads, program.window, program.heap, program.dep_pool) {}
 
   // Returns how many tasks were submitted: all of them, unless the program does not fit into its rings.
   int run() {
@@ -64,7 +68,8 @@ class Execution {
     for (const std::string& problem : problems_) ADD_FAILURE() << problem;
     for (const Running& task : tasks_) {
       for (std::size_t b = 0; b < task.times.size(); ++b) {
-        EXPECT_EQ(task.times[b].load(), task.runs ? 1 : 0) << "task " << task.task << ", block " << b;
+        EXPECT_EQ(task.times[b].load(), task.runs ? 1 : 0)
+            << "task " << task.task << ", block " << b / executor::kLanes << ", lane " << b % executor::kLanes;
       }
     }
     EXPECT_TRUE(rig_.rig.graph.all_reclaimed());
@@ -98,16 +103,18 @@ class Execution {
     task.runs = facts.runs;
     for (const auto& [producer, kind] : facts.edges)
       task.producers.push_back(&tasks_[static_cast<std::size_t>(producer)]);
-    for (int b = 0; b < step.blocks; ++b) task.times.emplace_back(0);
+    for (int b = 0; b < step.runs(); ++b) task.times.emplace_back(0);
+    for (int b = 0; b < step.blocks; ++b) task.clusters.emplace_back(-1);
+    for (int b = 0; b < step.blocks; ++b) task.arrived.emplace_back(0);
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {
       task.given.push_back(submission.given(i) != nullptr ? *submission.given(i) : ChipTensor());
     }
 
     Answer answer;
     if (step.kind == Step::kTask) {
-      answer = rig_.task(
-          submission.args(), [this, &task](std::int64_t* args) { kernel(&task, args); },
-          step.matrix_core ? Shape::kAic : Shape::kAiv, step.blocks);
+      answer = rig_.wide(
+          submission.args(), [this, &task](std::int64_t* args) { kernel(&task, args); }, step.lanes, step.blocks,
+          step.together);
     } else {
       const Shape shape = step.kind == Step::kAlloc ? Shape::kAlloc : Shape::kDummy;
       answer = rig_.submit({shape, {-1, -1, -1}, 0, false}, submission.args());
@@ -153,9 +160,15 @@ class Execution {
     if (get_block_num(args) != task->step->blocks || block < 0 || block >= task->step->blocks) {
       return problem(*task, "wrong block " + std::to_string(block) + " of " + std::to_string(get_block_num(args)));
     }
-    task->times[static_cast<std::size_t>(block)].fetch_add(1, std::memory_order_relaxed);
+    executor::Core& core = *executor::current_core();
+    std::atomic<bool>& occupied = occupied_[static_cast<std::size_t>(core.index())];
+    if (occupied.exchange(true, std::memory_order_relaxed)) problem(*task, "two kernels run on one core");
+    const int lane = check_place(task, args, core, block);
+    if (lane < 0) return;
+    const int place = block * task->step->lane_count() + lane;
+    task->times[static_cast<std::size_t>(place)].fetch_add(1, std::memory_order_relaxed);
     for (const Running* producer : task->producers) {
-      if (producer->finished.load(std::memory_order_relaxed) != producer->blocks()) {
+      if (producer->finished.load(std::memory_order_relaxed) != producer->kernels()) {
         problem(*task, "started before task " + std::to_string(producer->task) + " had finished");
       }
     }
@@ -171,12 +184,54 @@ class Execution {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       if (!writes(arguments[i].tag) && arguments[i].tag != TensorArgType::OUTPUT) continue;
       for_each_element(args, i, [&](std::uint8_t* bytes, std::uint64_t width, std::uint64_t k) {
-        if (k % static_cast<std::uint64_t>(task->step->blocks) != static_cast<std::uint64_t>(block)) return;
+        if (k % static_cast<std::uint64_t>(task->step->runs()) != static_cast<std::uint64_t>(place)) return;
         for (std::uint64_t b = 0; b < width; ++b) bytes[b] = written_byte(arguments[i].tag, bytes[b], digest, k, b);
       });
     }
     check_descriptors(*task, args, "at its end");
+    occupied.store(false, std::memory_order_relaxed);
     task->finished.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // Returns which of the task's lanes this is, counted among those that it has, or -1 if that cannot be.
+  int check_place(Running* task, std::int64_t* args, executor::Core& core, int block) {
+    const Step& step = *task->step;
+    const bool vector = core.type() == CoreType::AIV;
+    if (get_sub_block_id(args) != (vector ? core.lane() : 0)) problem(*task, "a lane has the wrong sub block id");
+    if (step.lane_count() == 1) {
+      if (vector != (step.lanes == 2)) return problem(*task, "runs on a core of the wrong type"), -1;
+      if (step.meets && step.cohort()) meet(task, 0, step.runs());
+      return 0;
+    }
+    const int lane = vector ? 1 + core.lane() : 0;
+    if ((step.lanes >> lane & 1) == 0) return problem(*task, "runs on a lane that it does not have"), -1;
+    int cluster = -1;
+    const auto b = static_cast<std::size_t>(block);
+    if (!task->clusters[b].compare_exchange_strong(cluster, core.cluster(), std::memory_order_relaxed) &&
+        cluster != core.cluster()) {
+      problem(*task, "the lanes of a block run in different clusters");
+    }
+    auto* shared = static_cast<std::atomic<int>*>(core.shared().piece(1, sizeof(int)));
+    const int siblings = 1 + shared->fetch_add(1, std::memory_order_relaxed);
+    if (siblings > step.lane_count()) problem(*task, "the memory of its cluster was not cleared");
+    if (step.cohort()) {
+      if (step.meets) meet(task, 0, step.runs());
+    } else if (step.meets) {
+      meet(task, b, step.lane_count());
+      if (shared->load(std::memory_order_relaxed) != step.lane_count()) problem(*task, "the lanes share no memory");
+    }
+    return __builtin_popcount(step.lanes & ((1 << lane) - 1));
+  }
+
+  // Returns when all have come; they can only if they run at the same time.
+  void meet(Running* task, std::size_t place, int all) {
+    std::atomic<int>& arrived = task->arrived[place];
+    arrived.fetch_add(1, std::memory_order_relaxed);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (arrived.load(std::memory_order_relaxed) < all) {
+      if (std::chrono::steady_clock::now() > limit) return problem(*task, "its lanes do not run together");
+      std::this_thread::yield();
+    }
   }
 
   // A record that was given away too early holds another task's descriptors.
@@ -207,6 +262,7 @@ class Execution {
   std::vector<std::vector<std::uint8_t>> expected_memory_;  // after the tasks that were taken
   SequentialModel model_;                                   // of those, and of the one that did not fit, if any
   std::deque<Running> tasks_;
+  std::deque<std::atomic<bool>> occupied_;  // by core
   std::mutex problems_mutex_;
   std::vector<std::string> problems_;
   RunRig rig_;  // last: it ends before what its kernels use

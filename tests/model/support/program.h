@@ -66,9 +66,14 @@ struct Step {
   std::vector<ExplicitDep> deps;
   std::optional<Guard> guard;
   int blocks = 1;
-  bool matrix_core = false;
+  std::uint8_t lanes = 2;  // of each block: bit 0 AIC, 1 AIV0, 2 AIV1; one vector lane may be any vector core
+  bool together = false;   // no block starts before all have their cores: a cohort, if there are two blocks or more
+  bool meets = false;      // the lanes of a block, or of the whole cohort, wait for each other in their kernels
 
   bool submits() const { return kind <= kAlloc; }
+  int lane_count() const { return __builtin_popcount(lanes); }
+  int runs() const { return blocks * lane_count(); }  // of kernels
+  bool cohort() const { return together && blocks > 1; }
 };
 
 struct Program {
@@ -79,6 +84,7 @@ struct Program {
   std::uint32_t window = 1024;
   std::uint64_t heap = 4 << 20;
   std::uint32_t dep_pool = 65536;
+  int clusters = 1;
 };
 
 }  // namespace simpler::model

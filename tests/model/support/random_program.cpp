@@ -92,6 +92,7 @@ class Generator {
       program_.window = windows[random.number(0, 2)];
       program_.heap = 1024 * random.number(2, 20);
       program_.dep_pool = random.chance(20) ? random.number(8, 40) : 512;
+      program_.clusters = static_cast<int>(random.chance(90) ? random.number(1, 5) : random.number(6, 36));
     }
     open_scope();
   }
@@ -149,8 +150,7 @@ class Generator {
     Step step{};
     step.kind = what > 94 ? Step::kAlloc : what > 88 ? Step::kDummy : Step::kTask;
     if (step.kind == Step::kTask) {
-      step.blocks = random_.chance(70) ? 1 : static_cast<int>(random_.number(2, 6));
-      step.matrix_core = random_.chance(30);
+      choose_width(&step);
     }
     const std::uint32_t arguments = random_.number(step.kind == Step::kAlloc ? 1 : 0, 4);
     // Outputs take 1 KiB each. Half of the heap is enough wherever a block would straddle the end; now and then the program
@@ -174,6 +174,17 @@ class Generator {
       step.deps.push_back({task, random_.chance(50) ? DEP_WAIT : DEP_WAIT | DEP_RETAIN});
     }
     return step;
+  }
+
+  void choose_width(Step* step) {
+    constexpr std::uint8_t kMixes[] = {3, 5, 6, 7};
+    step->lanes = random_.chance(45) ? 2 : random_.chance(40) ? 1 : kMixes[random_.number(0, 3)];
+    const auto cores =  // of the chip, for such blocks
+        static_cast<std::uint32_t>(program_.clusters) * (step->lanes == 2 ? 2 : 1);
+    step->together = random_.chance(25);
+    step->meets = step->together || (step->lane_count() > 1 && random_.chance(60));
+    if (random_.chance(50)) return;
+    step->blocks = static_cast<int>(step->together ? random_.number(1, cores) : random_.number(2, 2 * cores + 4));
   }
 
   Argument output() {

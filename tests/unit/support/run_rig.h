@@ -61,6 +61,20 @@ class RunRig {
     const graph::TaskSpec aic{Shape::kAic, {id, -1, -1}, blocks, false}, aiv{Shape::kAiv, {-1, id, -1}, blocks, false};
     return submit(shape == Shape::kAic ? aic : aiv, args);
   }
+  // A task whose blocks take several lanes of a cluster (`lanes`: bit 0 AIC, 1 AIV0, 2 AIV1), or a cohort.
+  Answer wide(CoreTaskArgs& args, Body body, std::uint8_t lanes, int blocks, bool together = false) {
+    bodies_.push_back(std::move(body));
+    const auto id = static_cast<std::int16_t>(args.tensor_count());
+    EXPECT_LE(id, kMostTensors);
+    args.add_scalar(reinterpret_cast<std::uint64_t>(&bodies_.back()));
+    graph::TaskSpec spec{Shape::kMix, {-1, -1, -1}, blocks, together && blocks > 1};
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (lanes >> lane & 1) spec.kernels[lane] = id;
+    }
+    if (!spec.sync_start && lanes == 1) spec.shape = Shape::kAic;
+    if (!spec.sync_start && lanes == 2) spec.shape = Shape::kAiv;
+    return submit(spec, args);
+  }
   Answer dummy(const CoreTaskArgs& args) { return submit({Shape::kDummy, {-1, -1, -1}, 0, false}, args); }
 
   // Waits for room; not taken if the run has failed or there will never be room.

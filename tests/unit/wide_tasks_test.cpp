@@ -1,0 +1,244 @@
+// Wide tasks, cohorts and narrow tasks beside each other: nobody starves, nobody waits for what is held back because of
+// him, and blocks that follow each other in one cluster do not meet in its memory.
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "unit/support/run_rig.h"
+
+namespace simpler::executor {
+namespace {
+
+using graph::Shape;
+using test::RunRig;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint8_t kMatrix = 1, kVector = 2, kMatrixAndVector = 3, kAllLanes = 7;
+
+void work_for(std::chrono::microseconds time) {
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end) {
+  }
+}
+template <typename Done> void spin_until(Done done) {
+  while (!done()) std::this_thread::yield();
+}
+
+class WideTasks : public testing::TestWithParam<int> {
+ protected:
+  static constexpr int kMany = 2000;  // blocks or tasks of kTime each: some 100 rounds of the monitor on two threads
+  static constexpr std::chrono::microseconds kTime{100};
+
+  // A wide task, and something that is submitted once it runs: returns how many of its blocks had run by then.
+  template <typename Submit> int blocks_before(Submit submit_other) {
+    RunRig rig(2, GetParam());
+    std::atomic<int> blocks{0}, seen{-1};
+    EXPECT_TRUE(rig.run([&] {
+      rig.task(
+          [&](std::int64_t*) {
+            work_for(kTime);
+            ++blocks;
+          },
+          Shape::kAiv, kMany);
+      spin_until([&] { return blocks.load() > 0; });
+      submit_other(rig, [&](std::int64_t*) {
+        int none = -1;
+        seen.compare_exchange_strong(none, blocks.load());
+      });
+    }));
+    EXPECT_EQ(blocks.load(), kMany);
+    return seen.load();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Threads, WideTasks, testing::Values(1, 2, 8), testing::PrintToStringParamName());
+
+TEST_P(WideTasks, LetANarrowTaskOfTheirOwnKindIn) {
+  const int before = blocks_before([](RunRig& rig, RunRig::Body body) { rig.task(std::move(body)); });
+  EXPECT_GE(before, 0);
+  EXPECT_LT(before, kMany / 2);
+}
+
+TEST_P(WideTasks, LetANarrowTaskOfTheOtherKindIn) {
+  const int before = blocks_before([](RunRig& rig, RunRig::Body body) { rig.task(std::move(body), Shape::kAic); });
+  EXPECT_GE(before, 0);
+  EXPECT_LT(before, kMany / 2);
+}
+
+TEST_P(WideTasks, LetABlockOfSeveralLanesIn) {
+  const int before = blocks_before([](RunRig& rig, RunRig::Body body) {
+    CoreTaskArgs args;
+    rig.wide(args, std::move(body), kAllLanes, 1);
+  });
+  EXPECT_GE(before, 0);
+  EXPECT_LT(before, kMany / 2);
+}
+
+TEST_P(WideTasks, LetACohortOfTheWholeChipIn) {
+  const int before = blocks_before([](RunRig& rig, RunRig::Body body) {
+    CoreTaskArgs args;
+    rig.wide(args, std::move(body), kVector, 4, true);
+  });
+  EXPECT_GE(before, 0);
+  EXPECT_LT(before, kMany / 2);
+}
+
+// A worker that completes a task goes on with what that made ready, so a chain could keep it for good.
+TEST_P(WideTasks, AreLetInByChainsThatWouldKeepEveryWorker) {
+  RunRig rig(2, GetParam(), 4096);
+  const ChipTensor tensors[] = {rig.rig.external({1}), rig.rig.external({1}), rig.rig.external({1}),
+                                rig.rig.external({1})};
+  const int chains = std::min(GetParam(), 4);  // as many as there are vector cores
+  std::atomic<int> links{0}, seen{-1};
+  std::atomic<bool> go{false};
+  EXPECT_TRUE(rig.run([&] {
+    for (int i = 0; i < kMany; ++i) {
+      CoreTaskArgs args;
+      args.add_inout(tensors[i % chains]);
+      rig.task(args, [&](std::int64_t*) {
+        spin_until([&] { return go.load(); });
+        work_for(kTime);
+        ++links;
+      });
+    }
+    rig.task(
+        [&](std::int64_t*) {
+          int none = -1;
+          seen.compare_exchange_strong(none, links.load());
+        },
+        Shape::kAiv, 64);
+    go = true;
+  }));
+  EXPECT_GE(seen.load(), 0);
+  EXPECT_LT(seen.load(), kMany / 2);
+}
+
+TEST_P(WideTasks, CohortsAndNarrowTasksInAStreamAllEnd) {
+  RunRig rig(3, GetParam(), 256);
+  std::atomic<int> cohorts{0}, narrow{0};
+  EXPECT_TRUE(rig.run([&] {
+    for (int i = 0; i < 300; ++i) {
+      rig.rig.graph.scopes().open(PTO2ScopeMode::AUTO);
+      CoreTaskArgs args;
+      rig.wide(
+          args, [&](std::int64_t*) { ++cohorts; }, i % 2 == 0 ? kVector : kAllLanes, 3, true);
+      rig.task([&](std::int64_t*) { ++narrow; }, i % 3 == 0 ? Shape::kAic : Shape::kAiv);
+      rig.rig.graph.scopes().close();
+    }
+  }));
+  EXPECT_EQ(cohorts.load(), 150 * 3 + 150 * 9);
+  EXPECT_EQ(narrow.load(), 300);
+}
+
+// The cohort waits for the cores that the first task holds, and holds back the core that the last task needs.
+TEST_P(WideTasks, AKernelMayWaitForATaskThatIsHeldBackByACohort) {
+  setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "2000", 1);
+  RunRig rig(2, GetParam());
+  unsetenv("SIMPLER_SCHEDULER_TIMEOUT_MS");
+  std::atomic<bool> holds{false}, flag{false};
+  std::atomic<int> cohort{0};
+  EXPECT_TRUE(rig.run([&] {
+    rig.task([&](std::int64_t*) {
+      holds = true;
+      spin_until([&] { return flag.load(); });
+    });
+    spin_until([&] { return holds.load(); });
+    CoreTaskArgs args;
+    rig.wide(
+        args, [&](std::int64_t*) { ++cohort; }, kVector, 4, true);
+    spin_until([&] { return rig.executor.active(); });
+    rig.task([&](std::int64_t*) { flag = true; });
+  })) << rig.latch.text();
+  EXPECT_EQ(cohort.load(), 4);
+}
+
+// One cluster: the second block gets the two lanes that have ended while the third lane of the first still runs.
+TEST_P(WideTasks, TheNextBlockOfAClusterDoesNotClearMemoryThatALaneStillUses) {
+  RunRig rig(1, GetParam());
+  std::atomic<bool> second_ran{false};
+  std::atomic<int> left_behind{-1}, found{-1};
+  EXPECT_TRUE(rig.run([&] {
+    CoreTaskArgs first, second;
+    rig.wide(
+        first,
+        [&](std::int64_t*) {
+          Core& core = *current_core();
+          auto& arrived = *static_cast<std::atomic<int>*>(core.shared().piece(7, sizeof(int)));
+          ++arrived;
+          spin_until([&] { return arrived.load() == 3; });
+          if (core.type() == CoreType::AIC || core.lane() == 0) return;
+          spin_until([&] { return second_ran.load(); });
+          left_behind = arrived.load();
+        },
+        kAllLanes, 1);
+    rig.wide(
+        second,
+        [&](std::int64_t*) {
+          Core& core = *current_core();
+          if (core.type() == CoreType::AIV) return;
+          found = static_cast<std::atomic<int>*>(core.shared().piece(7, sizeof(int)))->load();
+          second_ran = true;
+        },
+        kMatrixAndVector, 1);
+  }));
+  EXPECT_EQ(left_behind.load(), 3);
+  EXPECT_EQ(found.load(), 0) << "a block starts with cleared memory";
+}
+
+TEST_P(WideTasks, ABlockOfOneLaneHasClearedMemoryOfItsOwn) {
+  RunRig rig(1, GetParam());
+  std::atomic<int> wrong{0};
+  EXPECT_TRUE(rig.run([&] {
+    rig.task(
+        [&](std::int64_t*) {
+          auto& count = *static_cast<std::atomic<int>*>(current_core()->shared().piece(7, sizeof(int)));
+          wrong += count.fetch_add(1) != 0;
+          auto& again = *static_cast<std::atomic<int>*>(current_core()->shared().piece(7, sizeof(int)));
+          wrong += again.load() != 1;
+        },
+        Shape::kAiv, 50);
+  }));
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST_P(WideTasks, AnExecutorEndsRightAfterTheLastLane) {
+  for (int i = 0; i < 100; ++i) {
+    RunRig rig(2, GetParam());
+    std::atomic<int> lanes{0};
+    EXPECT_TRUE(rig.run([&] {
+      CoreTaskArgs args;
+      rig.wide(
+          args, [&](std::int64_t*) { ++lanes; }, kAllLanes, 2, i % 2 == 0);
+    }));
+    ASSERT_EQ(lanes.load(), 6);
+  }
+}
+
+// Younger tasks are over while the oldest still runs: the submitter sleeps, instead of looking again and again.
+TEST(WaitingSubmitter, UsesNoProcessorWhileTheOldestTaskRuns) {
+  constexpr std::chrono::milliseconds kLong{200};
+  RunRig rig(2, 2);
+  const auto cpu_ns = [] {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+  };
+  std::int64_t before = 0;
+  std::atomic<int> quick{0};
+  EXPECT_TRUE(rig.run([&] {
+    rig.task([&](std::int64_t*) {
+      spin_until([&] { return quick.load() == 40; });
+      std::this_thread::sleep_for(kLong);
+    });
+    for (int i = 0; i < 40; ++i) rig.task([&](std::int64_t*) { ++quick; });
+    before = cpu_ns();
+  }));
+  EXPECT_LT(cpu_ns() - before, std::int64_t{50'000'000});
+}
+
+}  // namespace
+}  // namespace simpler::executor
