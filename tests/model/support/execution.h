@@ -40,6 +40,7 @@ struct Running {
   std::deque<std::atomic<int>> times;     // by block and lane
   std::deque<std::atomic<int>> clusters;  // by block: where its first lane ran, -1 at first
   std::deque<std::atomic<int>> arrived;   // by block, or of the whole cohort
+  std::atomic<int> begun{0};
   std::atomic<int> finished{0};
 
   // Kernels that will have ended when the task is complete.
@@ -53,7 +54,7 @@ class Execution {
         memory_(initial_memory(program)),
         expected_memory_(memory_),
         model_(program, memory_),
-        occupied_(static_cast<std::size_t>(program.clusters * executor::kLanes)),
+        users_(static_cast<std::size_t>(program.clusters * executor::kLanes)),
         rig_(program.clusters, threads, program.window, program.heap, program.dep_pool) {}
 
   // Returns how many tasks were submitted: all of them, unless the program does not fit into its rings.
@@ -161,8 +162,10 @@ class Execution {
       return problem(*task, "wrong block " + std::to_string(block) + " of " + std::to_string(get_block_num(args)));
     }
     executor::Core& core = *executor::current_core();
-    std::atomic<bool>& occupied = occupied_[static_cast<std::size_t>(core.index())];
-    if (occupied.exchange(true, std::memory_order_relaxed)) problem(*task, "two kernels run on one core");
+    std::atomic<const Running*>& user = users_[static_cast<std::size_t>(core.index())];
+    if (user.exchange(task, std::memory_order_relaxed) != nullptr) problem(*task, "two kernels run on one core");
+    if (task->step->cohort() && task->step->meets && task->begun.fetch_add(1, std::memory_order_relaxed) == 0)
+      check_reserved(*task);
     const int lane = check_place(task, args, core, block);
     if (lane < 0) return;
     const int place = block * task->step->lane_count() + lane;
@@ -189,8 +192,32 @@ class Execution {
       });
     }
     check_descriptors(*task, args, "at its end");
-    occupied.store(false, std::memory_order_relaxed);
+    user.store(nullptr, std::memory_order_relaxed);
     task->finished.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // When the first lane of a cohort begins, there are cores for all of its blocks that no other task uses. None of its lanes
+  // ends meanwhile, since they all wait for this one.
+  void check_reserved(const Running& task) {
+    const Step& step = *task.step;
+    const auto clusters = static_cast<std::size_t>(program_.clusters);
+    const auto has = [&](std::size_t core) {
+      const Running* user = users_[core].load(std::memory_order_relaxed);
+      return user == nullptr || user == &task;
+    };
+    int room = 0;
+    for (std::size_t c = 0; c < clusters; ++c) {
+      const std::size_t vector = clusters + executor::kVectorLanes * c;
+      const bool lanes[] = {has(c), has(vector), has(vector + 1)};
+      if (step.lanes == 2) {
+        room += lanes[1] + lanes[2];
+      } else {
+        bool all = true;
+        for (int lane = 0; lane < executor::kLanes; ++lane) all = all && (lanes[lane] || (step.lanes >> lane & 1) == 0);
+        room += all;
+      }
+    }
+    if (room < step.blocks) problem(task, "its first block began before all had their cores");
   }
 
   // Returns which of the task's lanes this is, counted among those that it has, or -1 if that cannot be.
@@ -262,7 +289,7 @@ class Execution {
   std::vector<std::vector<std::uint8_t>> expected_memory_;  // after the tasks that were taken
   SequentialModel model_;                                   // of those, and of the one that did not fit, if any
   std::deque<Running> tasks_;
-  std::deque<std::atomic<bool>> occupied_;  // by core
+  std::deque<std::atomic<const Running*>> users_;  // by core: whose kernel runs there
   std::mutex problems_mutex_;
   std::vector<std::string> problems_;
   RunRig rig_;  // last: it ends before what its kernels use

@@ -250,7 +250,7 @@ class Generator {
       step->deps.clear();
       return;
     }
-    if (step->kind == Step::kTask && random_.chance(20)) add_guard(views, step);
+    if (step->kind == Step::kTask && random_.chance(20)) add_guard(model, views, step);
     for (std::size_t i = 0; i < step->arguments.size(); ++i) {
       if (step->arguments[i].task >= 0 && model.manual()) {  // nothing else keeps the memory alive
         step->deps.push_back({step->arguments[i].task, DEP_WAIT | DEP_RETAIN});
@@ -267,7 +267,7 @@ class Generator {
     }
   }
 
-  void add_guard(const std::vector<View>& views, Step* step) {
+  void add_guard(const SequentialModel& model, const std::vector<View>& views, Step* step) {
     for (std::size_t i = 0; i < step->arguments.size(); ++i) {
       const TensorArgType tag = step->arguments[i].tag;
       if ((tag != TensorArgType::INPUT && tag != TensorArgType::INOUT) || views[i].count() == 0) continue;
@@ -276,6 +276,9 @@ class Generator {
                   static_cast<PredicateOp>(random_.number(1, 6)),
                   static_cast<std::int64_t>(random_.number(0, 20)) - 10};
       for (std::uint32_t extent : views[i].shape) guard.index.push_back(random_.number(0, extent - 1));
+      const std::int64_t value = model.value_at(views[i], guard.index);
+      const bool room = value > INT64_MIN && value < INT64_MAX;
+      if (room && random_.chance(75)) guard.target = value - 1 + random_.number(0, 2);  // where comparisons differ
       step->guard = guard;
       for (Argument& argument : step->arguments) {  // a skipped task leaves its outputs as they were
         if (argument.tag == TensorArgType::OUTPUT) argument.created.initial = argument.created.initial.value_or(0x33);

@@ -264,6 +264,15 @@ class SequentialModel {
     return view;
   }
 
+  // An element as a signed number, as the tasks up to now have left it.
+  std::int64_t value_at(const View& view, const Extents& index) const {
+    std::uint64_t element = view.first, bits = 0;
+    for (std::size_t d = 0; d < view.shape.size(); ++d) element += std::uint64_t{index[d]} * view.strides[d];
+    std::memcpy(&bits, memory_[static_cast<std::size_t>(view.buffer)].data() + element * view.width, view.width);
+    const int unused = static_cast<int>(64 - 8 * view.width);
+    return static_cast<std::int64_t>(bits << unused) >> unused;
+  }
+
   bool manual() const { return !scopes_.empty() && scopes_.back(); }
   const std::vector<TaskFacts>& tasks() const { return tasks_; }
   // The buffers from outside, as the tasks up to now have left them.
@@ -324,12 +333,7 @@ class SequentialModel {
   bool guard_holds(const Step& step, const TaskFacts& facts) const {
     if (!step.guard) return true;
     const View& view = facts.views[static_cast<std::size_t>(step.guard->argument)];
-    std::uint64_t element = view.first, bits = 0;
-    for (std::size_t d = 0; d < view.shape.size(); ++d)
-      element += std::uint64_t{step.guard->index[d]} * view.strides[d];
-    std::memcpy(&bits, memory_[static_cast<std::size_t>(view.buffer)].data() + element * view.width, view.width);
-    const int unused = static_cast<int>(64 - 8 * view.width);
-    return compares(static_cast<std::int64_t>(bits << unused) >> unused, step.guard->op, step.guard->target);
+    return compares(value_at(view, step.guard->index), step.guard->op, step.guard->target);
   }
 
   void run(const Step& step, const TaskFacts& facts, int task) {
