@@ -27,7 +27,6 @@ GRAPHS = (
     "fan_in",
     "tiles",
     "nested_scopes",
-    "blocks",
     "two_inputs",
     "two_results",
 )
@@ -53,7 +52,7 @@ def median(samples: list[Sample], field: str) -> float:
     return statistics.median(getattr(s, field) / s.tasks for s in samples) * 1e6
 
 
-def _kernel(compiler: KernelCompiler, name: str, core_type: str, signature: list[Any]) -> CoreCallable:
+def compiled_kernel(compiler: KernelCompiler, name: str, core_type: str, signature: list[Any]) -> CoreCallable:
     return CoreCallable.build(signature=signature, binary=compiler.compile_incore(KERNELS / name, core_type))
 
 
@@ -68,9 +67,9 @@ class Graphs:
             config_name="bench_config",
             binary=compiler.compile_orchestration(RUNTIME, KERNELS / "graphs.cpp"),
             children=[
-                (0, _kernel(compiler, "empty.cpp", "aiv", [])),
-                (1, _kernel(compiler, "gate.cpp", "aic", [D.INOUT])),
-                (2, _kernel(compiler, "empty.cpp", "aic", [])),
+                (0, compiled_kernel(compiler, "empty.cpp", "aiv", [])),
+                (1, compiled_kernel(compiler, "gate.cpp", "aic", [D.INOUT])),
+                (2, compiled_kernel(compiler, "empty.cpp", "aic", [])),
             ],
         )
         self._worker = Worker(level=2, platform=platform, runtime=RUNTIME, **worker_options)
@@ -100,7 +99,7 @@ class Graphs:
         start = time.perf_counter()
         self._worker.run(self._program, args, config)
         total = time.perf_counter() - start
-        tasks = count if graph == "blocks" else int(times[1])
+        tasks = int(times[1])
         if tasks <= 0:
             raise RuntimeError(f"graph {graph} of {count} tasks reports {tasks} submitted tasks")
         return Sample(total, int(times[0]) / 1e9, tasks)
@@ -134,7 +133,7 @@ class Product:
             signature=[D.IN, D.IN, D.OUT, D.SCALAR],
             func_name="one_product",
             binary=compiler.compile_orchestration(RUNTIME, KERNELS / "product_orch.cpp"),
-            children=[(0, _kernel(compiler, "matmul.cpp", "aic", [D.IN, D.IN, D.OUT]))],
+            children=[(0, compiled_kernel(compiler, "matmul.cpp", "aic", [D.IN, D.IN, D.OUT]))],
         )
         self._worker = Worker(level=2, platform=platform, runtime=RUNTIME)
         self._worker.init()

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import peers
 import programs
+import wide
 from programs import Graphs, Sample, best, median
 from simpler_setup.compile_cache import CompileCache
 from simpler_setup.kernel_compiler import KernelCompiler
@@ -63,7 +64,12 @@ ROWS = (
     Row("fan_in_us", "us/task", "200 cells written, one reader of all"),
     Row("tiles_us", "us/task", "4096 cells written, one reader of the whole buffer"),
     Row("nested_scopes_us", "us/task", "four nested scopes around each task"),
-    Row("block_us", "us/block", "SPMD tasks of 25000 blocks"),
+    Row("spmd_block_us", "us/block", "SPMD tasks of 25000 empty blocks", 0.08),
+    Row("spmd_block_us_1", "us/block", "SPMD tasks of one empty block; _10 to _10000 are in the summary"),
+    Row("mix_block_us", "us/block", "blocks of three empty lanes, 1000 in a task; _1 to _100 are in the summary"),
+    Row("cohort8_barrier_ms", "ms", "cohort of 8 cores of a chip of 72; its lanes meet once, with sched_yield"),
+    Row("cohort24_barrier_ms", "ms", "the same with 24 cores"),
+    Row("cohort72_barrier_ms", "ms", "the same with all 72", 10),
     Row("growth", "x", "per task, 1e6 to 1e4 tasks; the worse of independent and chain", 1.2),
     Row("rss_growth_mib", "MiB", "memory after 1e6 tasks more than after 1e4; the window of 16384 fills meanwhile", 16),
     Row("peak_rss_mib", "MiB", "the most memory that this process had at once, up to the end of the step growth"),
@@ -113,12 +119,11 @@ def best_and_median(name: str, samples: list[Sample], field: str) -> Values:
 def graphs(platform: str, repeats: int) -> Values:
     """Submission, execution, and the fixed cost of a run."""
     with Graphs(platform) as bench:
-        samples = in_turn(bench, (*TOTALS, "two_inputs", "blocks"), TASKS, repeats)
+        samples = in_turn(bench, (*TOTALS, "two_inputs"), TASKS, repeats)
         values: Values = {}
         for graph in TOTALS:
             values.update(best_and_median(f"{graph}_us", samples[graph], "total"))
         values.update(best_and_median("submit_us", samples["two_inputs"], "submit"))
-        values.update(best_and_median("block_us", samples["blocks"], "total"))
         values["run_fixed_ms"] = statistics.median(s.total for s in bench.sample("one", 1, 200)) * 1e3
     with Graphs(platform, sim_clusters=1) as bench:
         gated = bench.sample("two_inputs", GATED_TASKS, repeats, window=GATED_WINDOW, gated=True)
@@ -380,6 +385,7 @@ def main(arguments: list[str] | None = None) -> int:
     steps: list[tuple[str, Callable[[], Values]]] = [
         ("start-up", lambda: start_up(options.platform, options.repeats)),
         ("graphs", lambda: graphs(options.platform, options.repeats)),
+        ("wide tasks", lambda: wide.measure(options.platform, options.repeats)),
         ("growth", lambda: growth(options.platform, options.repeats)),
         ("sizes", by_tasks),
         ("threads", by_threads),

@@ -169,22 +169,6 @@ void nested_scopes(Bench& bench) {
   }
 }
 
-// One task of `count` blocks (in parts, since a task has at most 32767).
-void blocks(Bench& bench) {
-  for (uint32_t left = bench.count; left > 0;) {
-    const uint32_t part = std::min(left, uint32_t{25'000});
-    CoreTaskArgs task;
-    task.add_output(bench.cells);
-#if defined(SIMPLER_ARCH_A5)
-    task.launch_spec.set_core_num(static_cast<int16_t>(part));
-#else
-    task.launch_spec.set_block_num(static_cast<int16_t>(part));
-#endif
-    submit(bench, task);
-    left -= part;
-  }
-}
-
 // Two inputs and an output that the runtime allocates; the inputs come from outside the run.
 void two_inputs(Bench& bench) {
   const TensorCreateInfo info = one_cell();
@@ -229,8 +213,8 @@ void open_gate(Bench& bench) {
 void split_counts() { getpgid(0); }
 
 // As in programs.py.
-constexpr void (*kGraphs[])(Bench&) = {one,    independent, independent_cells, chain,  chains,     tree,
-                                       fan_in, tiles,       nested_scopes,     blocks, two_inputs, two_results};
+constexpr void (*kGraphs[])(Bench&) = {one,    independent, independent_cells, chain,      chains,     tree,
+                                       fan_in, tiles,       nested_scopes,     two_inputs, two_results};
 
 }  // namespace
 
