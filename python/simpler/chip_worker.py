@@ -20,7 +20,7 @@ from _task_interface import (
 from . import _log
 from .callable_identity import CallableHandle
 from .callable_registry import CallableRegistry, RegisteredCallable
-from .errors import ArgumentError, ArgumentTypeError, StateError, failure_phrase
+from .errors import ArgumentError, ArgumentTypeError, DeviceError, StateError, failure_phrase
 from .native_runs import NativeRuns, NativeRunToken
 from .platforms import platform_named, runtime_named
 from .run_handle import RunHandle, RunPipeline
@@ -126,7 +126,10 @@ class ChipWorker:
             was_ready, self._state = self._state == _READY, _FINALIZED
         if was_ready:
             self._native_runs.abandon_all()  # type: ignore[union-attr]
-            self._native.finalize()
+            try:
+                self._native.finalize()
+            except DeviceError as failure:  # everything is given back or given up: nothing is left to do
+                _log.get_logger().error("closing device %d: %s", self._native.device_id, failure)
 
     @property
     def initialized(self) -> bool:
@@ -343,8 +346,8 @@ class ChipWorker:
 
     @property
     def run_stream_set_create_count(self) -> int:
-        """Sets of hardware streams made for runs; a simulated chip has none."""
-        return 0
+        """Streams of the cores that were made for runs so far, on an a2a3 board; elsewhere 0."""
+        return self._live().run_stream_set_create_count
 
 
 def _config_with(config: CallConfig | None, overrides: dict[str, Any]) -> CallConfig:

@@ -56,10 +56,20 @@ struct RunResult {
   char text[kResultTextBytes];  // the cause; "" on success
 };
 
+// How many cores and control threads a run has, and on which control processors its threads belong.
+struct LaunchShape {
+  std::int32_t worker_count;   // cores
+  std::int32_t thread_count;   // control threads that work
+  std::int32_t launch_count;   // that are started; those that are not on an allowed processor leave
+  std::int32_t allowed_count;  // 0: any processor
+  std::int32_t allowed_cpus[16];
+};
+
 struct RunImage {
   RunResult result;       // written by the device
   std::int32_t callable;  // id given at registration
   std::int32_t pad;
+  LaunchShape shape;
   std::uint64_t kernel_table;  // device address of kMaxKernels code addresses by func id; 0: no such kernel
   RuntimeEnv rings;            // resolved: no zeros
   std::uint64_t heap_base[kRuntimeEnvRingCount];  // device addresses of the output memory

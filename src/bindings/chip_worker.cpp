@@ -23,7 +23,11 @@ constexpr std::int64_t kWaitSliceNs = 50'000'000;  // how late Ctrl-C may be not
 class ChipWorker {
  public:
   ChipWorker(const char* platform, const char* runtime, int device_id, int sim_clusters, int sim_threads) {
-    const host::RunnerOptions options{platform, runtime, device_id, sim_clusters, sim_threads};
+    const host::RunnerOptions options{.platform = platform,
+                                      .runtime = runtime,
+                                      .device_id = device_id,
+                                      .sim_clusters = sim_clusters,
+                                      .sim_threads = sim_threads};
     const nb::gil_scoped_release unlocked;
     const Status status = host::DeviceRunner::open(options, &runner_);
     const nb::gil_scoped_acquire locked;
@@ -140,7 +144,8 @@ void bind_runs(nb::class_<ChipWorker>& cls) {
          "prepare_run",
          [](ChipWorker& w, int slot, const ChipArgs& args, const PyCallConfig& config) {
            RunId run = 0;
-           w.call("prepare_run", &Runner::prepare_run, slot, args.pod, config.wire, &run);
+           using Prepare = Status (Runner::*)(int, const ChipStorageTaskArgs&, const abi::CallConfig&, RunId*);
+           w.call("prepare_run", static_cast<Prepare>(&Runner::prepare_run), slot, args.pod, config.wire, &run);
            return run;
          },
          nb::arg("slot"), nb::arg("args"), nb::arg("config"), "Reads the inputs; returns the run's id.")
@@ -200,7 +205,8 @@ void bind_chip_worker(nb::module_& m) {
       .def_prop_ro("thread_count", [](ChipWorker& w) { return w.runner().thread_count(); })
       .def_prop_ro("pipeline_depth", [](ChipWorker&) { return Runner::kPipelineDepth; })
       .def_prop_ro("aicpu_dlopen_count", [](ChipWorker& w) { return w.runner().device_orchestration_loads(); })
-      .def_prop_ro("host_dlopen_count", [](ChipWorker& w) { return w.runner().host_orchestration_loads(); });
+      .def_prop_ro("host_dlopen_count", [](ChipWorker& w) { return w.runner().host_orchestration_loads(); })
+      .def_prop_ro("run_stream_set_create_count", [](ChipWorker& w) { return w.runner().core_streams_created(); });
   bind_memory(cls);
   bind_runs(cls);
 }

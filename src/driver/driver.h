@@ -134,7 +134,8 @@ struct Driver {
   X(set_log_level)                                                                                                     \
   X(acl_init)                                                                                                          \
   X(acl_finalize)                                                                                                      \
-  X(set_device) X(reset_device) X(force_reset) X(sync_device) X(set_op_timeout) X(alloc) X(free) X(copy_to_device)     \
+  X(set_device)                                                                                                        \
+  X(reset_device) X(force_reset) X(sync_device) X(set_op_timeout) X(alloc) X(free) X(copy_to_device)                   \
       X(copy_from_device) X(fill) X(map_host) X(unmap_host) X(stream_create) X(stream_destroy) X(stream_query)         \
           X(stream_sync) X(stream_stop_on_failure) X(stream_core_limits) X(event_create) X(event_destroy)              \
               X(event_record) X(event_sync) X(event_timestamp) X(core_image_load) X(core_launch) X(child_code_resolve) \

@@ -3,18 +3,22 @@
 #include <cstdint>
 #include <string_view>
 
+#include "abi/kernel_args.h"
+
 namespace simpler::executor {
 
 struct ArchProfile {
   std::string_view name;
   int clusters;              // of the full chip: 1 AIC and 2 AIV each
-  int device_threads;        // control threads that the board starts by default
+  int device_threads;        // control threads of a run: most, and by default
+  int launch_threads;        // started for them at most; the surplus leaves at once
   std::uint64_t counter_hz;  // system counter
+  abi::KernelArgsLayout kernel_args;
 };
 
 inline constexpr ArchProfile kArchProfiles[] = {
-    {"a2a3", 24, 4, 50'000'000},
-    {"a5", 36, 5, 1'000'000'000},
+    {"a2a3", 24, 4, 6, 50'000'000, abi::kKernelArgsA2A3},
+    {"a5", 36, 5, 14, 1'000'000'000, abi::kKernelArgsA5},
 };
 
 inline const ArchProfile* find_arch(std::string_view name) {

@@ -2,6 +2,7 @@
 //
 // What      A callable's block is uploaded once per distinct content and shared by the slots that hold it. Kernels are
 //           loaded once per distinct code, whatever callable they come from. The last slot that lets go frees both.
+//           The caller's block is not changed; the device's copy gets the addresses of the kernels.
 // Threads   The runner serialises calls.
 #pragma once
 #include <array>
@@ -14,21 +15,14 @@
 #include "abi/chip_callable.h"
 #include "abi/run_image.h"
 #include "base/status.h"
-#include "driver/driver.h"
-#include "host/device_block.h"
+#include "host/device_memory.h"
 
 namespace simpler::host {
 
 // The code of one kernel, ready to be called.
 struct KernelCode {
-  const driver::Driver& driver;
-  driver::ChildCode* code = nullptr;
+  OwnedCode code;
   std::uint64_t entry = 0;
-
-  explicit KernelCode(const driver::Driver& owner) : driver(owner) {}
-  ~KernelCode() {
-    if (code != nullptr) driver.child_code_release(driver.self, code);
-  }
 };
 
 // One distinct callable.
@@ -36,7 +30,7 @@ struct Callable {
   std::string bytes;  // the block, for comparison
   std::uint64_t hash = 0;
   bool count_noted = false;  // that a run passed another number of tensors than the signature names
-  DeviceBlock upload;        // the same on the device
+  DeviceBlock upload;        // the same on the device, with the kernels' addresses filled in
   DeviceBlock kernel_table;
   std::vector<std::shared_ptr<KernelCode>> kernels;
 
@@ -45,10 +39,11 @@ struct Callable {
 
 class Registry {
  public:
-  explicit Registry(const driver::Driver& driver) : driver_(driver) {}
+  explicit Registry(Allocator& allocator) : allocator_(allocator), device_(allocator.device()) {}
 
-  // Uploads and loads; the slot stays empty on failure. The block must have been checked.
-  Status load(const void* blob, std::size_t bytes, std::shared_ptr<Callable>* callable);
+  // Uploads and loads; the slot stays empty on failure. The block must have been checked. *uploaded: whether the content
+  // is new to the device.
+  Status load(const void* blob, std::size_t bytes, std::shared_ptr<Callable>* callable, bool* uploaded);
   void set(int slot, std::shared_ptr<Callable> callable) {
     slots_[static_cast<std::size_t>(slot)] = std::move(callable);
   }
@@ -57,9 +52,11 @@ class Registry {
 
  private:
   Status load_kernels(Callable* callable);
+  Status write(std::uint64_t address, const void* bytes, std::size_t count);
   Status load_kernel(const Callable& callable, int child, std::shared_ptr<KernelCode>* kernel);
 
-  const driver::Driver& driver_;
+  Allocator& allocator_;
+  Device& device_;
   std::array<std::shared_ptr<Callable>, abi::kMaxCallables> slots_;
   std::multimap<std::uint64_t, std::weak_ptr<Callable>> by_content_;
   std::map<std::string, std::weak_ptr<KernelCode>> kernels_by_code_;  // keyed by the code itself

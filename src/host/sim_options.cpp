@@ -42,6 +42,7 @@ Status resolve(const char* option, int value, const char* variable, int most, in
 }  // namespace
 
 Status resolve_sim_options(const RunnerOptions& options, const executor::ArchProfile& arch, driver::SoftChip* chip) {
+  chip->arch = arch.name;
   const int clusters = std::min(executor::kDefaultSimClusters, arch.clusters);
   if (Status status = resolve("sim_clusters", options.sim_clusters, "SIMPLER_SIM_CLUSTERS", arch.clusters, clusters,
                               &chip->clusters);

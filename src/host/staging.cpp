@@ -16,11 +16,6 @@ abi::Direction direction_of(const abi::ChipCallable& callable, int* entry) {
 // Whether the view is all of its buffer. What a partial view leaves out must come back as it was.
 bool covers_buffer(const ChipTensor& tensor) { return tensor.is_contiguous && tensor.nbytes() == tensor.buffer.size; }
 
-Status copy_failure(const driver::Driver& driver, const char* direction, std::size_t index, int code) {
-  return fail(ErrorKind::kDevice, format("copy of entry tensor %zu %s the device: %s (code %d)", index, direction,
-                                         driver.recent_error(driver.self), code));
-}
-
 }  // namespace
 
 Staging::Slice& Staging::slice_for(const PTOBufferHandle& buffer) {
@@ -34,7 +29,7 @@ Staging::Slice& Staging::slice_for(const PTOBufferHandle& buffer) {
   return slices_.back();
 }
 
-Status Staging::upload(const driver::Driver& driver, const ChipStorageTaskArgs& args, const abi::ChipCallable& callable,
+Status Staging::upload(Allocator& allocator, const ChipStorageTaskArgs& args, const abi::ChipCallable& callable,
                        std::vector<ChipTensor>* tensors) {
   slices_.clear();
   tensors->assign(args.tensor_data(), args.tensor_data() + args.tensor_count());
@@ -55,14 +50,17 @@ Status Staging::upload(const driver::Driver& driver, const ChipStorageTaskArgs& 
     slice_of[i] = static_cast<std::size_t>(&slice - slices_.data());
   }
   if (slices_.empty()) return Status();
-  if (Status status = block_.grow(driver, slices_.back().device + slices_.back().bytes); !status.ok()) return status;
+  if (Status status = block_.grow(allocator, slices_.back().device + slices_.back().bytes, kSliceAlignment);
+      !status.ok())
+    return status;
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     Slice& slice = slices_[i];
     slice.device += block_.address();
     if (!slice.upload) continue;
-    const int code =
-        driver.copy_to_device(driver.self, slice.device, reinterpret_cast<const void*>(slice.host), slice.bytes);
-    if (code != driver::kOk) return copy_failure(driver, "to", i, code);
+    Device& device = allocator.device();
+    const int code = device.call(&driver::Driver::copy_to_device, slice.device,
+                                 reinterpret_cast<const void*>(slice.host), slice.bytes);
+    if (code != driver::kOk) return device.failure(format("copy of entry tensor %zu to the device", i).c_str(), code);
   }
   for (std::size_t i = 0; i < tensors->size(); ++i) {
     if (slice_of[i] != SIZE_MAX) (*tensors)[i].buffer.addr = slices_[slice_of[i]].device;
@@ -70,13 +68,13 @@ Status Staging::upload(const driver::Driver& driver, const ChipStorageTaskArgs& 
   return Status();
 }
 
-Status Staging::copy_back(const driver::Driver& driver) const {
+Status Staging::copy_back(Device& device) const {
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const Slice& slice = slices_[i];
     if (!slice.back) continue;
     const int code =
-        driver.copy_from_device(driver.self, reinterpret_cast<void*>(slice.host), slice.device, slice.bytes);
-    if (code != driver::kOk) return copy_failure(driver, "from", i, code);
+        device.call(&driver::Driver::copy_from_device, reinterpret_cast<void*>(slice.host), slice.device, slice.bytes);
+    if (code != driver::kOk) return device.failure(format("copy of entry tensor %zu from the device", i).c_str(), code);
   }
   return Status();
 }

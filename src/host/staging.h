@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "abi/chip_callable.h"
-#include "host/device_block.h"
+#include "host/device_memory.h"
 #include "task_args.h"
 
 namespace simpler::host {
@@ -17,9 +17,14 @@ namespace simpler::host {
 class Staging {
  public:
   // *tensors receives the arguments with device addresses.
-  Status upload(const driver::Driver& driver, const ChipStorageTaskArgs& args, const abi::ChipCallable& callable,
+  Status upload(Allocator& allocator, const ChipStorageTaskArgs& args, const abi::ChipCallable& callable,
                 std::vector<ChipTensor>* tensors);
-  Status copy_back(const driver::Driver& driver) const;
+  Status copy_back(Device& device) const;
+  std::uint64_t address() const { return block_.address(); }  // of the retained block; 0: none yet
+  void release() {
+    slices_.clear();
+    static_cast<void>(block_.release());
+  }
 
  private:
   struct Slice {

@@ -151,11 +151,12 @@ TEST(DeviceRunnerMemory, IsCheckedAndCounted) {
   const auto runner = open_runner();
   std::uint64_t a = 0, b = 0;
   char bytes[64] = "device memory", back[64] = {};
+  const std::size_t own = runner->committed_memory();
   EXPECT_FAILS(runner->malloc(0, &a), ErrorKind::kValue, "0 bytes");
   EXPECT_FAILS(runner->malloc(std::size_t{1} << 62, &a), ErrorKind::kMemory, "bytes");
   ASSERT_OK(runner->malloc(64, &a));
   ASSERT_OK(runner->malloc(1000, &b));
-  EXPECT_EQ(runner->committed_memory(), 1064u);
+  EXPECT_EQ(runner->committed_memory(), own + 1064);
   ASSERT_OK(runner->copy_to(a, bytes, 64));
   ASSERT_OK(runner->copy_from(back, a, 64));
   EXPECT_STREQ(back, "device memory");
@@ -164,7 +165,7 @@ TEST(DeviceRunnerMemory, IsCheckedAndCounted) {
   EXPECT_FAILS(runner->free(a + 1), ErrorKind::kValue, "did not return");
   ASSERT_OK(runner->free(a));
   EXPECT_FAILS(runner->free(a), ErrorKind::kValue, "freed already");
-  EXPECT_EQ(runner->committed_memory(), 1000u);
+  EXPECT_EQ(runner->committed_memory(), own + 1000);
 }
 
 // ---- callables ------------------------------------------------------------------------------------------------------
@@ -232,26 +233,48 @@ TEST_F(Registered, APreparedRunMayBeGivenUpWithoutALaunch) {
   EXPECT_TRUE(run(*runner, call).ok());
 }
 
-TEST_F(Registered, TwoRunsMayBeInFlightAndExecuteInLaunchOrder) {
+TEST_F(Registered, WhileOneRunExecutesAnotherIsPreparedAndFollowsWhenTheFirstIsFinalized) {
   int flag = 0;
   Call first(kWait, reinterpret_cast<std::uint64_t>(&flag)), second(kAdd, 10), third(kAdd, 1);
   RunId ids[3] = {};
   ASSERT_OK(runner->prepare_run(0, first.args(), {}, &ids[0]));
+  EXPECT_FAILS(runner->prepare_run(0, second.args(), {}, &ids[1]), ErrorKind::kState, "needs a launched predecessor");
+  ASSERT_OK(runner->launch_run(ids[0]));
   ASSERT_OK(runner->prepare_run(0, second.args(), {}, &ids[1]));
   EXPECT_FAILS(runner->prepare_run(0, third.args(), {}, &ids[2]), ErrorKind::kState, "2 runs are in flight");
-  ASSERT_OK(runner->launch_run(ids[0]));
-  ASSERT_OK(runner->launch_run(ids[1]));
+  EXPECT_FAILS(runner->launch_run(ids[1]), ErrorKind::kState, "another run owns the device");
   bool done = true;
-  ASSERT_OK(runner->poll_run(ids[1], &done));
-  EXPECT_FALSE(done) << "it waits for the first";
+  ASSERT_OK(runner->poll_run(ids[0], &done));
+  EXPECT_FALSE(done);
   ASSERT_OK(runner->wait_run(ids[0], 2'000'000, &done));
   EXPECT_FALSE(done) << "the limit passed";
   *const_cast<volatile int*>(&flag) = 1;
+  ASSERT_OK(runner->finalize_run(ids[0], nullptr));
+  ASSERT_OK(runner->launch_run(ids[1]));
   ASSERT_OK(runner->finalize_run(ids[1], nullptr));
   EXPECT_EQ(second.data[0], 11);
-  ASSERT_OK(runner->finalize_run(ids[0], nullptr));
   ASSERT_OK(run(*runner, third));
   EXPECT_EQ(third.data[0], 2);
+}
+
+TEST_F(Registered, ARunThatNeedsLargerRingsThanTheOneThatExecutesIsIncompatibleUntilThatIsFinalized) {
+  int flag = 0;
+  Call first(kWait, reinterpret_cast<std::uint64_t>(&flag)), second(kAdd, 10);
+  abi::CallConfig small{}, large{};
+  for (int ring = 0; ring < 4; ++ring) small.runtime_env.ring_heap[ring] = 4096;
+  for (int ring = 0; ring < 4; ++ring) large.runtime_env.ring_heap[ring] = 8192;
+  RunId ids[2] = {};
+  ASSERT_OK(runner->prepare_run(0, first.args(), small, &ids[0]));
+  ASSERT_OK(runner->launch_run(ids[0]));
+  const Status status = runner->prepare_run(0, second.args(), large, &ids[1]);
+  EXPECT_FAILS(status, ErrorKind::kState, "larger rings");
+  EXPECT_EQ(status.code(), kPreparedIncompatible);
+  *const_cast<volatile int*>(&flag) = 1;
+  ASSERT_OK(runner->finalize_run(ids[0], nullptr));
+  ASSERT_OK(runner->prepare_run(0, second.args(), large, &ids[1]));
+  ASSERT_OK(runner->launch_run(ids[1]));
+  ASSERT_OK(runner->finalize_run(ids[1], nullptr));
+  EXPECT_EQ(second.data[0], 11);
 }
 
 TEST_F(Registered, ACallableCannotGoWhileAPreparedRunUsesIt) {

@@ -8,13 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "unit/support/callable_blob.h"
-#include "unit/support/recording_driver.h"
+#include "unit/support/faulty_device.h"
 
 namespace simpler::host {
 namespace {
 
 using abi::Direction;
-using test::RecordingDriver;
+using test::FaultyDevice;
 
 // Host arrays of 16 int32, counting from 100, 200, ...
 struct Host {
@@ -39,11 +39,11 @@ class StagingTest : public testing::Test {
     for (const ChipTensor& tensor : tensors) args->add_tensor(tensor);
     std::size_t bytes = 0;
     const auto blob = test::callable_blob({.orchestration = "x", .signature = signature}, &bytes);
-    return staging.upload(recorder.table(), *args, *reinterpret_cast<const abi::ChipCallable*>(blob.data()), &device);
+    return staging.upload(device_.allocator, *args, *reinterpret_cast<const abi::ChipCallable*>(blob.data()), &device);
   }
   std::int32_t* at(int i) { return device[i].data_as<std::int32_t>(); }
 
-  RecordingDriver recorder;
+  FaultyDevice device_;
   std::unique_ptr<ChipStorageTaskArgs> args = std::make_unique<ChipStorageTaskArgs>();
   Staging staging;
   std::vector<ChipTensor> device;
@@ -54,14 +54,15 @@ TEST_F(StagingTest, TheSignatureDecidesWhatMoves) {
   ASSERT_TRUE(upload({host.tensor(0), host.tensor(1), host.tensor(2), host.tensor(3)},
                      {Direction::kIn, Direction::kOut, Direction::kInOut})
                   .ok());
-  EXPECT_EQ(recorder.calls("upload"), 3) << "not the pure output; the fourth is not described and moves both ways";
+  EXPECT_EQ(device_.calls("copy_to_device"), 3)
+      << "not the pure output; the fourth is not described and moves both ways";
   for (int i : {0, 2, 3}) EXPECT_EQ(at(i)[5], host.data[i][5]);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(reinterpret_cast<std::uint64_t>(at(i)) % 1024, 0u);
     for (int k = 0; k < 16; ++k) at(i)[k] = -i - 1;
   }
-  ASSERT_TRUE(staging.copy_back(recorder.table()).ok());
-  EXPECT_EQ(recorder.calls("download"), 3);
+  ASSERT_TRUE(staging.copy_back(device_.device).ok());
+  EXPECT_EQ(device_.calls("copy_from_device"), 3);
   EXPECT_EQ(host.data[0][0], 100) << "inputs are not copied back";
   for (int i : {1, 2, 3}) EXPECT_EQ(host.data[i], std::vector<std::int32_t>(16, -i - 1));
 }
@@ -71,9 +72,9 @@ TEST_F(StagingTest, ScalarEntriesOfTheSignatureDescribeNoTensor) {
   ASSERT_TRUE(upload({host.tensor(0), host.tensor(1)},
                      {Direction::kScalar, Direction::kIn, Direction::kScalar, Direction::kOut})
                   .ok());
-  EXPECT_EQ(recorder.calls("upload"), 1);
-  ASSERT_TRUE(staging.copy_back(recorder.table()).ok());
-  EXPECT_EQ(recorder.calls("download"), 1);
+  EXPECT_EQ(device_.calls("copy_to_device"), 1);
+  ASSERT_TRUE(staging.copy_back(device_.device).ok());
+  EXPECT_EQ(device_.calls("copy_from_device"), 1);
 }
 
 TEST_F(StagingTest, TheSameMemoryTwiceIsOneDeviceCopyThatMovesForEither) {
@@ -83,7 +84,7 @@ TEST_F(StagingTest, TheSameMemoryTwiceIsOneDeviceCopyThatMovesForEither) {
   EXPECT_EQ(device[1].start_offset, 8u);
   EXPECT_EQ(at(0)[3], 103);
   at(1)[8] = -1;
-  ASSERT_TRUE(staging.copy_back(recorder.table()).ok());
+  ASSERT_TRUE(staging.copy_back(device_.device).ok());
   EXPECT_EQ(host.data[0][8], -1);
   EXPECT_EQ(host.data[0][3], 103);
 }
@@ -91,9 +92,9 @@ TEST_F(StagingTest, TheSameMemoryTwiceIsOneDeviceCopyThatMovesForEither) {
 TEST_F(StagingTest, AnOutputThatIsPartOfItsBufferIsUploadedSoThatTheRestComesBackAsItWas) {
   Host host(1);
   ASSERT_TRUE(upload({host.tensor(0).slice(1, 0, 2)}, {Direction::kOut}).ok());
-  EXPECT_EQ(recorder.calls("upload"), 1);
+  EXPECT_EQ(device_.calls("copy_to_device"), 1);
   at(0)[0] = -1;
-  ASSERT_TRUE(staging.copy_back(recorder.table()).ok());
+  ASSERT_TRUE(staging.copy_back(device_.device).ok());
   EXPECT_EQ(host.data[0][0], -1);
   EXPECT_EQ(host.data[0][15], 115);
 }
@@ -106,9 +107,9 @@ TEST_F(StagingTest, DeviceTensorsPassThroughAndEmptyOnesHaveNoAddress) {
   ASSERT_TRUE(upload({resident, empty}, {Direction::kInOut, Direction::kInOut}).ok());
   EXPECT_EQ(device[0].buffer.addr, resident.buffer.addr);
   EXPECT_EQ(device[1].buffer.addr, 0u);
-  EXPECT_EQ(recorder.calls("alloc") + recorder.calls("upload"), 0);
-  ASSERT_TRUE(staging.copy_back(recorder.table()).ok());
-  EXPECT_EQ(recorder.calls("download"), 0);
+  EXPECT_EQ(device_.calls("alloc") + device_.calls("copy_to_device"), 0);
+  ASSERT_TRUE(staging.copy_back(device_.device).ok());
+  EXPECT_EQ(device_.calls("copy_from_device"), 0);
 }
 
 TEST_F(StagingTest, AnOwnerFromTheHostIsForgotten) {
@@ -124,18 +125,18 @@ TEST_F(StagingTest, ItsMemoryGrowsButIsNotGivenBackBetweenRuns) {
   ASSERT_TRUE(upload({host.tensor(0), host.tensor(1)}, {}).ok());
   ASSERT_TRUE(upload({host.tensor(2)}, {}).ok());
   EXPECT_EQ(at(0)[0], 300);
-  EXPECT_EQ(recorder.calls("alloc"), 1) << "the second run fits into what the first one left";
+  EXPECT_EQ(device_.calls("alloc"), 1) << "the second run fits into what the first one left";
   ASSERT_TRUE(upload({host.tensor(0), host.tensor(1), host.tensor(2)}, {}).ok());
-  EXPECT_EQ(recorder.calls("alloc"), 2);
-  EXPECT_EQ(recorder.live_allocations(), 1u);
+  EXPECT_EQ(device_.calls("alloc"), 2);
+  EXPECT_EQ(device_.live_allocations(), 1u);
   staging = Staging();
 }
 
 TEST(StagingFailure, AnyCallMayFailAndNothingLeaks) {
-  bool failed = true;
-  for (int call = 1; failed; ++call) {  // until there is no such call
-    RecordingDriver recorder(call);
-    {
+  for (const char* name : {"alloc", "copy_to_device", "copy_from_device", "free"}) {
+    bool failed = true;
+    for (std::uint64_t call = 1; failed; ++call) {  // until there is no such call
+      FaultyDevice device_;
       Host host(3);
       const auto args = std::make_unique<ChipStorageTaskArgs>();
       args->clear();
@@ -144,15 +145,19 @@ TEST(StagingFailure, AnyCallMayFailAndNothingLeaks) {
       const auto blob = test::callable_blob({.orchestration = "x"}, &bytes);
       Staging staging;
       std::vector<ChipTensor> device;
+      device_.fail_call(call, name);
       Status status =
-          staging.upload(recorder.table(), *args, *reinterpret_cast<const abi::ChipCallable*>(blob.data()), &device);
-      if (status.ok()) status = staging.copy_back(recorder.table());
-      failed = recorder.failed();
-      EXPECT_EQ(status.ok(), !failed) << "call " << call;
-      EXPECT_EQ(status.message().find("refused on request") != std::string::npos, failed) << status.message();
-      staging = Staging();
+          staging.upload(device_.allocator, *args, *reinterpret_cast<const abi::ChipCallable*>(blob.data()), &device);
+      if (status.ok()) status = staging.copy_back(device_.device);
+      staging.release();
+      failed = device_.failed();
+      const bool freeing = std::string(name) == "free";
+      EXPECT_EQ(status.ok(), !failed || freeing) << name << " " << call;
+      EXPECT_EQ(status.message().find("fails on request") != std::string::npos, failed && !freeing) << status.message();
+      EXPECT_EQ(device_.allocator.count(), failed && freeing ? 1u : 0u) << "what was not freed stays known";
+      EXPECT_TRUE(device_.allocator.free_all().ok());
+      EXPECT_EQ(device_.live_allocations(), 0u) << name << " " << call;
     }
-    EXPECT_EQ(recorder.live_allocations(), 0u) << "call " << call;
   }
 }
 

@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "abi/kernel_args.h"
+#include "abi/phase_buffer.h"
+#include "abi/run_image.h"
 #include "base/code_image.h"
 #include "base/status.h"
 #include "base/thread_serial.h"
@@ -81,7 +83,10 @@ struct Workspaces {
 class SoftDriver::Impl {
  public:
   Impl(SoftChip chip, SoftOptions options)
-      : chip_(chip), options_(options), memory_(options.guard_bytes, options.byte_limit) {}
+      : chip_(chip),
+        arch_(*executor::find_arch(chip.arch)),
+        options_(options),
+        memory_(options.guard_bytes, options.byte_limit) {}
 
   std::uint32_t capabilities() const {
     return kHostMapping | kSyncWindow | kCounterRegisters | options_.dma_engines * kDmaWorkspace0;
@@ -135,9 +140,12 @@ class SoftDriver::Impl {
       if (found == devices_.end() || found->second.references == 0)
         return fail(kContextReleased, format("device %d is not set", ordinal));
       Device& device = found->second;
-      if (!device.abandoned && works(ordinal))
+      notice_abandoned(ordinal, device);
+      if (!device.abandoned && works(ordinal)) {
         mark_sticky(device, format("the program of device %d has not returned", ordinal));
-      if (device.abandoned || works(ordinal)) return fail(kInternalError, device.why);
+        device.abandoned = true;
+      }
+      if (device.abandoned) return fail(kInternalError, device.why);
       device.references = 0;
       device.sticky = false;
     }
@@ -152,6 +160,8 @@ class SoftDriver::Impl {
     std::vector<std::shared_ptr<SoftStream>> streams;
     {
       const std::lock_guard lock(mutex_);
+      notice_abandoned(ordinal, devices_[ordinal]);
+      if (devices_[ordinal].abandoned) return fail(kDriverInternal, devices_[ordinal].why);
       streams = streams_.all(ordinal);
     }
     int first = kOk;
@@ -498,6 +508,7 @@ class SoftDriver::Impl {
   // Whether everything may be destroyed; waits for work that is about to end.
   bool ends() {
     for (auto& [ordinal, device] : devices_) {
+      notice_abandoned(ordinal, device);
       if (device.abandoned) return false;
       for (const auto& stream : streams_.all(ordinal)) {
         if (!stream->idle_by(Clock::now() + kDestructionLimit)) return false;
@@ -515,7 +526,8 @@ class SoftDriver::Impl {
     int references = 0;
     std::uint64_t generation = 0;
     bool sticky = false;     // kDriverInternal for everything
-    bool abandoned = false;  // a kernel runs in it for good
+    bool abandoned = false;  // a kernel or an orchestration runs in it for good
+    std::set<abi::RunImage*> executing;
     std::string why;
     std::vector<char> registers;
     std::uint64_t sync_word = 0;
@@ -677,6 +689,14 @@ class SoftDriver::Impl {
     device.sticky = true;
     device.why = std::move(why);
   }
+  // The program says so in a run's result, perhaps while the run's orchestration still runs.
+  static void notice_abandoned(int ordinal, Device& device) {
+    for (abi::RunImage* image : device.executing) {
+      if (std::atomic_ref<std::uint32_t>(image->result.abandoned).load(std::memory_order_acquire) == 0) continue;
+      mark_sticky(device, format("a kernel or the orchestration of a failed run on device %d has not returned", ordinal));
+      device.abandoned = true;
+    }
+  }
   bool works(int ordinal) const {
     const auto streams = streams_.all(ordinal);
     return std::any_of(streams.begin(), streams.end(), [](const auto& stream) { return stream->working(); });
@@ -694,14 +714,15 @@ class SoftDriver::Impl {
         result = program.register_callable(read<abi::RegisterCallableArgs>(payload));
         break;
       case EntryKind::kUnregisterCallable: result = program.unregister_callable(read<std::int32_t>(payload)); break;
-      case EntryKind::kExecute: return execute(ordinal, program, read<std::uint64_t>(payload), text);
+      case EntryKind::kExecute: return execute(ordinal, program, payload, text);
     }
     if (result == 0) return kOk;
     *text = program.last_error();
     return kCpuException;
   }
-  // `run`: the first word of a KernelArgs, the address of the run's image.
-  int execute(int ordinal, Program& program, std::uint64_t run, std::string* text) {
+  // `args`: a KernelArgs; its first word is the address of the run's image.
+  int execute(int ordinal, Program& program, const std::string& args, std::string* text) {
+    const std::uint64_t run = read<std::uint64_t>(args);
     Cores cores;
     {
       const std::lock_guard lock(mutex_);
@@ -711,19 +732,46 @@ class SoftDriver::Impl {
         return kCpuException;
       }
       cores = std::move(launched.mapped());
+      devices_[ordinal].executing.insert(reinterpret_cast<abi::RunImage*>(run));
     }
     auto& image = *reinterpret_cast<abi::RunImage*>(run);
+    const std::uint64_t begin = counts_of(Clock::now().time_since_epoch());
     const int result = program.execute(image);
-    if (image.result.abandoned != 0) {
+    leave_phases(args, image.result, begin);
+    {
       const std::lock_guard lock(mutex_);
-      Device& device = devices_[ordinal];
-      mark_sticky(device, format("a kernel of a failed run on device %d has not returned", ordinal));
-      device.abandoned = true;
+      notice_abandoned(ordinal, devices_[ordinal]);
+      devices_[ordinal].executing.erase(&image);
     }
     cores.stream->end(*cores.hold, kOk, "");
     if (result == 0) return kOk;
     *text = program.last_error();
     return kCpuException;
+  }
+
+  std::uint64_t counts_of(std::chrono::nanoseconds time) const {
+    return static_cast<std::uint64_t>(static_cast<double>(time.count()) * static_cast<double>(arch_.counter_hz) / 1e9);
+  }
+  // Writes the run's times where its arguments want them.
+  void leave_phases(const std::string& args, const abi::RunResult& result, std::uint64_t begin) const {
+    std::uint64_t buffer = 0;
+    if (args.size() < arch_.kernel_args.bytes) return;
+    std::memcpy(&buffer, args.data() + arch_.kernel_args.device_wall, sizeof buffer);
+    if (buffer == 0) return;
+    const auto at = [&](std::int64_t ns) { return begin + counts_of(std::chrono::nanoseconds(ns)); };
+    char* const bytes = reinterpret_cast<char*>(buffer);
+    abi::PhaseHeader header{};
+    const abi::PhaseSpan wall{begin, at(static_cast<std::int64_t>(result.wall_ns))};
+    std::memcpy(bytes + sizeof header, &wall, sizeof wall);
+    for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
+      const abi::TimingWindow& window = result.timing_slots[slot];
+      if (window.end_ns <= window.begin_ns) continue;
+      header.tail_used = 1;
+      const abi::PhaseSpan span{at(window.begin_ns), at(window.end_ns)};
+      std::memcpy(bytes + abi::phase_tail_offset(arch_.launch_threads) + static_cast<std::size_t>(slot) * sizeof span,
+                  &span, sizeof span);
+    }
+    std::memcpy(bytes, &header, sizeof header);
   }
 
   // Takes everything that a device has. Streams first: they wait for their work.
@@ -759,6 +807,7 @@ class SoftDriver::Impl {
   }
 
   const SoftChip chip_;
+  const executor::ArchProfile& arch_;
   const SoftOptions options_;
   SoftMemory memory_;
 

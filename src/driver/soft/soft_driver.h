@@ -22,7 +22,8 @@ namespace simpler::driver {
 
 struct SoftChip {
   int clusters;
-  int threads;
+  int threads;                     // of the host, that run kernels
+  std::string_view arch = "a2a3";  // of executor::kArchProfiles
 };
 
 struct SoftOptions {

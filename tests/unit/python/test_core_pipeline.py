@@ -142,14 +142,62 @@ def test_a_third_submission_finalizes_the_oldest_and_keeps_its_outcome(device, p
     first, second = submit(pipeline), submit(pipeline)
     device.finish(1, code=-3)
     third = submit(pipeline)
-    assert device.log == [("prepare", 1), ("launch", 1), ("prepare", 2), ("launch", 2), ("finalize", 1), ("prepare", 3),
-                          ("launch", 3)]  # fmt: skip
+    assert device.log == [("prepare", 1), ("launch", 1), ("prepare", 2), ("finalize", 1), ("launch", 2), ("prepare", 3)]
     with pytest.raises(RuntimeError, match="code -3"):
         first.wait()
     device.finish(2)
     device.finish(3)
-    third.wait()
+    third.wait()  # which finalizes the second one on its way
+    assert device.log[6:] == [("finalize", 2), ("launch", 3), ("finalize", 3)]
     second.wait()
+    assert pipeline.idle()
+
+
+def test_the_next_run_is_launched_when_the_one_before_is_finalized_and_not_earlier(device, pipeline):
+    first, second = submit(pipeline), submit(pipeline)
+    device.finish(1)
+    assert ("launch", 2) not in device.log
+    first.wait()
+    assert device.log[-1] == ("launch", 2)
+    assert not second.done
+    device.finish(2)
+    second.wait()
+
+
+def test_asking_whether_a_run_is_done_moves_the_runs_before_it_on(device, pipeline):
+    _, second = submit(pipeline), submit(pipeline)
+    assert not second.done
+    device.finish(1)
+    device.finish(2)
+    assert second.done and ("finalize", 1) in device.log
+
+
+def test_a_run_that_cannot_be_prepared_beside_another_is_prepared_after_it(device, pipeline):
+    first, refusals = submit(pipeline), iter([-3])
+    prepare = device.prepare_run
+
+    def refuse_once(*args):
+        if (code := next(refusals, None)) is not None:
+            error = errors.StateError("larger rings")
+            error.code = code
+            raise error
+        return prepare(*args)
+
+    device.prepare_run = refuse_once
+    device.finish(1)
+    submit(pipeline)
+    assert device.log == [("prepare", 1), ("launch", 1), ("finalize", 1), ("prepare", 2), ("launch", 2)]
+    assert first.done
+
+
+def test_a_run_that_fails_to_launch_later_tells_whoever_waits_for_it(device, pipeline):
+    first, second = submit(pipeline), submit(pipeline)
+    device.launch_failure = errors.DeviceError("no")
+    device.finish(1)
+    first.wait()
+    for _ in range(2):
+        with pytest.raises(errors.DeviceError, match="no"):
+            second.wait()
     assert pipeline.idle()
 
 
