@@ -42,7 +42,7 @@ Status Bringup::ensure_streams() {
 
 Status Bringup::find_geometry() {
   std::uint32_t cube = 0, vector = 0;
-  int limit = arch_.clusters;
+  int limit = most_blocks_;
   if (device_.call(&Driver::stream_core_limits, core_stream_.get(), &cube, &vector) == driver::kOk && cube > 0 &&
       vector > 0) {
     limit = std::min({static_cast<int>(cube), static_cast<int>(vector) / executor::kVectorLanes, limit});
@@ -123,7 +123,7 @@ Status Bringup::call(CpuEntry entry, const void* payload, std::size_t bytes, con
   if (Status status = device_.run(what, &Driver::cpu_launch, function(entry), 1, payload, bytes, cpu_stream_.get());
       !status.ok())
     return status;
-  const int code = device_.call(&Driver::stream_sync, cpu_stream_.get(), kCallLimitMs);
+  const int code = device_.call(&Driver::stream_sync, cpu_stream_.get(), timeouts_.call_ms);
   if (code == driver::kOk) return Status();
   Status status = device_.failure(what, code);
   // The program refused, or it is not known what it does.

@@ -29,10 +29,13 @@ inline constexpr int kCpuEntryCount = 4;
 
 class Bringup {
  public:
-  static constexpr std::int32_t kCallLimitMs = 50'000;  // of one call of the program
-
-  Bringup(Allocator& allocator, const executor::ArchProfile& arch, const Timeouts& timeouts)
-      : device_(allocator.device()), allocator_(allocator), arch_(arch), timeouts_(timeouts) {}
+  // most_blocks: clusters of the chip.
+  Bringup(Allocator& allocator, const executor::ArchProfile& arch, int most_blocks, const Timeouts& timeouts)
+      : device_(allocator.device()),
+        allocator_(allocator),
+        arch_(arch),
+        most_blocks_(most_blocks),
+        timeouts_(timeouts) {}
 
   void take(DeviceBinaries binaries) { binaries_ = std::move(binaries); }
   Status ensure();
@@ -67,6 +70,7 @@ class Bringup {
   Device& device_;
   Allocator& allocator_;
   const executor::ArchProfile& arch_;
+  const int most_blocks_;
   const Timeouts& timeouts_;
   DeviceBinaries binaries_;
 

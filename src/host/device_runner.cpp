@@ -48,7 +48,7 @@ class DeviceRunner::Impl {
        std::unique_ptr<driver::SoftDriver> soft, const Timeouts& timeouts)
       : chip_(chip),
         soft_(std::move(soft)),
-        parts_(options, arch, soft_ != nullptr ? soft_->table() : *options.driver, timeouts),
+        parts_(options, arch, chip.clusters, soft_ != nullptr ? soft_->table() : *options.driver, timeouts),
         runs_(parts_) {}
   ~Impl() {
     if (!inherited()) static_cast<void>(finalize());
@@ -326,7 +326,7 @@ class DeviceRunner::Impl {
   mutable RunnerParts parts_;
   Runs runs_;
   std::map<std::uint64_t, std::size_t> user_memory_;  // address -> bytes, of malloc
-  std::atomic<std::uint64_t> loads_{0};  // of orchestrations
+  std::atomic<std::uint64_t> loads_{0};               // of orchestrations
 };
 
 // ---- the public face --------------------------------------------------------------------------------------------------
@@ -352,8 +352,10 @@ Status DeviceRunner::open(const RunnerOptions& options, std::unique_ptr<DeviceRu
     return fail(ErrorKind::kValue, format("runtime \"%s\" is unknown: use tensormap_and_ringbuffer or host_build_graph",
                                           options.runtime.c_str()));
   }
-  driver::SoftChip chip{};
-  if (Status status = resolve_sim_options(options, *arch, &chip); !status.ok()) return status;
+  driver::SoftChip chip{arch->clusters, arch->device_threads, arch->name};
+  if (simulated) {
+    if (Status status = resolve_sim_options(options, *arch, &chip); !status.ok()) return status;
+  }
   std::unique_ptr<driver::SoftDriver> soft;
   if (options.driver == nullptr) soft = std::make_unique<driver::SoftDriver>(chip);
   auto impl = std::make_unique<Impl>(options, *arch, chip, std::move(soft),

@@ -17,14 +17,14 @@
 namespace simpler::host {
 
 struct RunnerParts {
-  RunnerParts(const RunnerOptions& given, const executor::ArchProfile& profile, const driver::Driver& driver,
-              const Timeouts& limits)
+  RunnerParts(const RunnerOptions& given, const executor::ArchProfile& profile, int clusters,
+              const driver::Driver& driver, const Timeouts& limits)
       : options(given),
         arch(profile),
         timeouts(limits),
         device(driver, given.device_id),
         allocator(device),
-        bringup(allocator, arch, timeouts),
+        bringup(allocator, arch, clusters, timeouts),
         streams(device),
         registry(allocator),
         arenas(allocator),

@@ -328,6 +328,7 @@ bool Runs::hangs(const Run& run) const {
 
 // Whether the device's program has written the run's result although something of the run never ends.
 bool Runs::given_up(const Run& run) {
+  if (monotonic_ns() - run.trace.launched_ns < kLookAgainMs * 1'000'000) return false;
   std::uint32_t abandoned = 0;
   const std::uint64_t flag = run.image.address() + offsetof(abi::RunImage, result.abandoned);
   return parts_.device.call(&Driver::copy_from_device, &abandoned, flag, sizeof abandoned) == driver::kOk &&
@@ -459,7 +460,8 @@ Status Runs::collect(Run& run, RunTiming* timing, std::uint64_t* wall_ns) {
     return status;
   run.trace.collected_ns = monotonic_ns();
   *wall_ns = result.wall_ns;
-  if (result.abandoned != 0) parts_.device.mark_unusable("a kernel or the orchestration of a failed run has not returned");
+  if (result.abandoned != 0)
+    parts_.device.mark_unusable("a kernel or the orchestration of a failed run has not returned");
   Status outcome = result.code != 0 ? run_failure(result) : run.staging.copy_back(parts_.device);
   run.trace.finished_ns = monotonic_ns();
   if (outcome.ok() && timing != nullptr) {

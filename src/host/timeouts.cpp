@@ -61,7 +61,10 @@ Timeouts resolve_timeouts(bool simulated) {
     log::host(log::Level::kWarn, __func__, "time limits are ignored: %s", rule);
     return result;
   }
-  return {op_us, static_cast<std::int32_t>(sync_ms), static_cast<std::int32_t>(scheduler.value_or(0))};
+  result.op_us = op_us;
+  result.sync_ms = static_cast<std::int32_t>(sync_ms);
+  result.scheduler_ms = static_cast<std::int32_t>(scheduler.value_or(0));
+  return result;
 }
 
 }  // namespace simpler::host

@@ -15,6 +15,7 @@ namespace simpler::host {
 struct Timeouts {
   std::uint64_t op_us = 45'000'000;  // 0: no limit
   std::int32_t sync_ms = 50'000;     // -1: no limit
+  std::int32_t call_ms = 50'000;     // of a call of the device's program that is no run; not from the environment
   std::int32_t scheduler_ms = 0;     // for the device's program; 0: its own default
 };
 

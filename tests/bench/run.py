@@ -91,6 +91,8 @@ ROWS = (
     Row("scene_again_s", "s", "python test_vector_add.py again, in all; best of 5", 1),
     Row("matmul_gflops", "GFLOP/s", "128 x 128 x 128 fp32 tile product on one core"),
     Row("matmul_to_blas", "x", "the same to NumPy's BLAS on one thread", 0.8, True),
+    Row("sweep_triples", "cases", "scenario, driver call, way to fail: of the last run of the C++ tests", 2000, True),
+    Row("sweep_failures", "cases", "of these, with a wrong code or state, a leak, or a device lost in silence", 0),
     Row("build_s", "s", "package from clean (measured with --build)", 45),
 )  # fmt: skip
 
@@ -365,6 +367,15 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
+def sweep(notes: list[str]) -> Values:
+    """What the C++ tests left of their sweep of driver failures (tests/fault)."""
+    results = [json.loads(file.read_text(encoding="utf-8")) for file in sorted((OUTPUT / "sweep").glob("*.json"))]
+    if not results:
+        notes.append("sweep_triples: run tools/cpp_tests first")
+        return {}
+    return {name: sum(result[name] for result in results) for name in ("sweep_triples", "sweep_failures")}
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     summary_file = OUTPUT / "summary.json"
@@ -393,6 +404,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("peers", lambda: against_peers(options.platform, options.repeats, notes)),
         ("tool-chain", lambda: tool_chain(options.platform, options.repeats)),
         ("product", lambda: product(options.platform, options.repeats)),
+        ("sweep", lambda: sweep(notes)),
     ]
     if options.build:
         steps.append(("build", lambda: build(options.platform, options.repeats)))

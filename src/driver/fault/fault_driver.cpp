@@ -34,6 +34,12 @@ constexpr bool works_when_sticky(Call call) {
 template <class... Args> auto last(Args... args) { return std::get<sizeof...(Args) - 1>(std::tuple(args...)); }
 template <class... Args> auto first(Args... args) { return std::get<0>(std::tuple(args...)); }
 
+template <Call id, class... Args> std::uint64_t bytes_of(Args... args) {
+  if constexpr (id == Call::k_alloc) return first(args...);
+  if constexpr (copies(id)) return last(args...);
+  return 0;
+}
+
 // Takes back what a creating call made.
 template <Call id, class... Args> void undo(const Driver& d, Args... args) {
   if constexpr (id == Call::k_set_device) d.reset_device(d.self, first(args...));
@@ -86,7 +92,8 @@ template <Call id, class... Args> int FaultDriver::run(int (*Driver::*entry)(voi
   int device = device_of_thread();
   if constexpr (names_device(id)) device = first(args...);
   bool sticky = false;
-  const FaultRule* const rule = decide(id, device, &sticky);
+  FaultRule rule;
+  const bool hit = decide(id, device, &sticky, &rule);
   injected_error().clear();
   const auto inner = [&] { return (inner_.*entry)(inner_.self, args...); };
   const auto refuse = [&](int code) {
@@ -97,40 +104,41 @@ template <Call id, class... Args> int FaultDriver::run(int (*Driver::*entry)(voi
   if (sticky) {
     code = kDriverInternal;
     injected_error() = format("device %d is in error on request", device);
-  } else if (rule == nullptr) {
+  } else if (!hit) {
     code = inner();
   } else {
-    switch (rule->fault) {
+    switch (rule.fault) {
       case Fault::kBefore:
-      case Fault::kSticky: code = refuse(rule->code); break;
+      case Fault::kSticky: code = refuse(rule.code); break;
       case Fault::kAfter:
         code = inner();
         if (code == kOk) {
           undo<id>(inner_, args...);
-          code = refuse(rule->code);
+          code = refuse(rule.code);
         }
         break;
       case Fault::kDelay:
-        std::this_thread::sleep_for(rule->delay);
+        std::this_thread::sleep_for(rule.delay);
         code = inner();
         break;
       case Fault::kHang:
         if constexpr (waits(id)) {
           if (const auto limit = last(args...); limit >= 0) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(limit));
+            const std::chrono::milliseconds whole(limit);
+            std::this_thread::sleep_for(rule.delay.count() > 0 ? std::min(rule.delay, whole) : whole);
             code = refuse(id == Call::k_event_sync ? kEventSyncTimeout : kSyncTimeout);
             break;
           }
         }
-        std::this_thread::sleep_for(rule->delay);
-        code = refuse(rule->code);
+        std::this_thread::sleep_for(rule.delay);
+        code = refuse(rule.code);
         break;
       case Fault::kShortCopy:
         if constexpr (copies(id)) {
           const auto& [to, from, bytes] = std::tuple(args...);
           static_cast<void>((inner_.*entry)(inner_.self, to, from, bytes / 2));
         }
-        code = refuse(rule->code);
+        code = refuse(rule.code);
         break;
     }
   }
@@ -142,35 +150,34 @@ template <Call id, class... Args> int FaultDriver::run(int (*Driver::*entry)(voi
     const std::lock_guard lock(mutex_);
     sticky_.erase(device);
   }
-  record(id, device, code, sticky || rule != nullptr);
+  record({id, device, code, sticky || hit, thread_serial(), bytes_of<id>(args...)});
   return code;
 }
 
-const FaultRule* FaultDriver::decide(Call call, int device, bool* sticky) {
+// Whether a rule hits the call; *rule: a copy, since rules may be replaced meanwhile. *sticky: the device is in error.
+bool FaultDriver::decide(Call call, int device, bool* sticky, FaultRule* rule) {
   const std::lock_guard lock(mutex_);
-  const auto found = sticky_.find(device);
-  if (found != sticky_.end() && !works_when_sticky(call)) {
+  if (sticky_.count(device) != 0 && !works_when_sticky(call)) {
     *sticky = true;
-    return nullptr;
+    return false;
   }
   for (Armed& armed : rules_) {
-    const FaultRule& rule = armed.rule;
-    if (!rule.call.empty() && rule.call != name_of(call)) continue;
-    if (rule.device >= 0 && rule.device != device) continue;
+    const FaultRule& candidate = armed.rule;
+    if (!candidate.call.empty() && candidate.call != name_of(call)) continue;
+    if (candidate.device >= 0 && candidate.device != device) continue;
     ++armed.seen;
-    if (armed.left == 0 && armed.started && rule.nth != 0) continue;
     if (armed.left == 0) {
-      const bool hit =
-          rule.nth != 0 ? armed.seen == rule.nth : std::generate_canonical<double, 53>(armed.random) < rule.probability;
-      if (!hit) continue;
-      armed.started = true;
-      armed.left = rule.times;
+      const bool draws = candidate.nth == 0;
+      if (!draws && armed.seen != candidate.nth) continue;
+      if (draws && std::generate_canonical<double, 53>(armed.random) >= candidate.probability) continue;
+      armed.left = candidate.times;
     }
     if (armed.left > 0) --armed.left;
-    if (rule.fault == Fault::kSticky) sticky_[device] = true;
-    return &rule;
+    if (candidate.fault == Fault::kSticky) sticky_.insert(device);
+    *rule = candidate;
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 int FaultDriver::device_of_thread() const {
@@ -179,9 +186,9 @@ int FaultDriver::device_of_thread() const {
   return found == devices_.end() ? -1 : found->second;
 }
 
-void FaultDriver::record(Call call, int device, int code, bool injected) {
+void FaultDriver::record(const CallRecord& record) {
   const std::lock_guard lock(mutex_);
-  log_.push_back({call, device, code, injected, thread_serial()});
+  log_.push_back(record);
 }
 
 std::vector<CallRecord> FaultDriver::log() const {
@@ -202,6 +209,10 @@ std::size_t FaultDriver::injected() const {
 void FaultDriver::clear_log() {
   const std::lock_guard lock(mutex_);
   log_.clear();
+}
+void FaultDriver::disarm() {
+  const std::lock_guard lock(mutex_);
+  rules_.clear();
 }
 void FaultDriver::set_rules(std::vector<FaultRule> rules) {
   const std::lock_guard lock(mutex_);

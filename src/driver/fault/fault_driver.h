@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,8 @@ enum class Fault {
   kBefore,     // the code, and nothing was done
   kAfter,      // done, and yet the code
   kDelay,      // done, `delay` later
-  kHang,       // a wait uses up its time limit and answers so; other calls answer with the code after `delay`
+  kHang,       // a wait answers that its limit passed, after that time, or after `delay` if that is set and shorter;
+               // other calls answer with the code after `delay`
   kSticky,     // as kBefore; from then on everything on the device answers kDriverInternal until it is reset by force
   kShortCopy,  // a copy moves half of its bytes and answers with the code; other calls as kBefore
 };
@@ -57,6 +59,7 @@ struct CallRecord {
   int code;
   bool injected;  // a rule decided
   std::uint64_t thread;
+  std::uint64_t bytes;  // of an allocation or a copy, else 0
 };
 
 class FaultDriver {
@@ -69,21 +72,21 @@ class FaultDriver {
   std::size_t injected() const;                    // calls that a rule touched
   void clear_log();
   void set_rules(std::vector<FaultRule> rules);  // replaces them, counters and stickiness included
+  void disarm();                                 // drops the rules; a device in error stays so
 
  private:
   struct Armed {
     FaultRule rule;
     std::mt19937_64 random;
     std::uint64_t seen = 0;
-    int left = 0;
-    bool started = false;
+    int left = 0;  // calls that it still hits; -1: all
   };
   template <Call id, class... Args> int run(int (*Driver::*entry)(void*, Args...), Args... args);
   template <auto Member, Call id> struct Forward;
 
-  const FaultRule* decide(Call call, int device, bool* sticky);
+  bool decide(Call call, int device, bool* sticky, FaultRule* rule);
   int device_of_thread() const;
-  void record(Call call, int device, int code, bool injected);
+  void record(const CallRecord& record);
 
   const Driver& inner_;
   Driver table_{};
@@ -91,7 +94,7 @@ class FaultDriver {
   std::vector<Armed> rules_;
   std::vector<CallRecord> log_;
   std::map<std::uint64_t, int> devices_;  // of threads, by their serial
-  std::map<int, bool> sticky_;            // by device
+  std::set<int> sticky_;                  // devices in error
 };
 
 }  // namespace simpler::driver

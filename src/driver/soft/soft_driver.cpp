@@ -29,6 +29,7 @@ using Clock = SoftStream::Clock;
 constexpr std::string_view kProgramPrefix = "simpler program of the software device: ";
 constexpr std::size_t kRegisterBytes = 0x1400;  // of one core's window
 constexpr std::size_t kWorkspaceBytes = 64 * 1024;
+constexpr std::chrono::seconds kResetLimit{1};         // of waiting for work before a reset by force fails
 constexpr std::chrono::seconds kDestructionLimit{10};  // of waiting for work before a device is left alone for good
 
 // The entries of a program by their symbols; payloads are the structs of abi/.
@@ -134,6 +135,7 @@ class SoftDriver::Impl {
     return kOk;
   }
   int force_reset(int ordinal) {
+    await_work(ordinal);
     {
       const std::lock_guard lock(mutex_);
       const auto found = devices_.find(ordinal);
@@ -682,6 +684,18 @@ class SoftDriver::Impl {
     return devices_[ordinal].abandoned;
   }
 
+  // Gives work that is about to end the time for it, unless it is known that it never does.
+  void await_work(int ordinal) {
+    std::vector<std::shared_ptr<SoftStream>> streams;
+    {
+      const std::lock_guard lock(mutex_);
+      notice_abandoned(ordinal, devices_[ordinal]);
+      if (devices_[ordinal].abandoned) return;
+      streams = streams_.all(ordinal);
+    }
+    for (const auto& stream : streams) stream->idle_by(Clock::now() + kResetLimit);
+  }
+
   // ---- under the lock ----
 
   static void mark_sticky(Device& device, std::string why) {
@@ -693,7 +707,8 @@ class SoftDriver::Impl {
   static void notice_abandoned(int ordinal, Device& device) {
     for (abi::RunImage* image : device.executing) {
       if (std::atomic_ref<std::uint32_t>(image->result.abandoned).load(std::memory_order_acquire) == 0) continue;
-      mark_sticky(device, format("a kernel or the orchestration of a failed run on device %d has not returned", ordinal));
+      mark_sticky(device,
+                  format("a kernel or the orchestration of a failed run on device %d has not returned", ordinal));
       device.abandoned = true;
     }
   }
