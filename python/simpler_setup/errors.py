@@ -42,6 +42,10 @@ class GoldenMismatch(SimplerError, AssertionError):
     """Outputs of a run differ from the golden values."""
 
 
+class SanitizerFinding(SimplerError, AssertionError):
+    """A sanitizer reported something while a case ran. The whole report is on stderr."""
+
+
 def nearest(value: object, allowed: Iterable[str]) -> str | None:
     """The allowed name closest to `value`, if one is close enough to be a likely typo."""
     import difflib  # slow to import, and needed for messages only

@@ -16,6 +16,7 @@ from typing import Any, Callable
 
 import pytest
 
+from . import sanitizers
 from .errors import SceneError
 from .log_config import DEFAULT_LOG_LEVEL, parse_level  # also names the levels, for pytest's --log-level
 from .platforms import parse_platform
@@ -490,10 +491,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         alarm.start()
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     alarm = session.config.stash.get(_alarm_key, None)
     if alarm is not None:
         alarm.cancel()
+    late = sanitizers.take_findings()
+    if late:
+        print(late, file=sys.stderr, flush=True)
+        print(f"after the last test: {sanitizers.describe_findings(late, {})}", file=sys.stderr, flush=True)
+        session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
     module = sys.modules.get("simpler_setup.scene.callables")
     if module is not None:
         module.clear_compile_cache()

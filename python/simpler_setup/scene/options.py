@@ -193,7 +193,7 @@ def apply(platform: str, lookup: Callable[[str], Any], program: str) -> list[str
     `lookup` takes an attribute name. ValueError or OSError when an option cannot be followed.
     """
     notes = set_tile_checks(platform, bool(lookup("no_tile_checks")))
-    set_sanitizer(str(lookup("sanitizer") or "none"), program)
+    notes += set_sanitizer(str(lookup("sanitizer") or "none"), program)
     runs.save_mismatches(bool(lookup("save_mismatch")))
     commit, protocol = lookup("pto_isa_commit"), lookup("clone_protocol")
     pto_isa.select(None)
@@ -227,8 +227,10 @@ def compiler_loaded() -> bool:
     return "simpler_setup.kernel_compiler" in sys.modules
 
 
-def set_sanitizer(preset: str, program: str) -> None:
-    """Puts `--sanitizer` into effect; ValueError says how to start `program` when its library is not loaded."""
+def set_sanitizer(preset: str, program: str) -> list[str]:
+    """Puts `--sanitizer` into effect; returns warnings. ValueError says how to start `program` when its library is not
+    loaded, or how to build the runtime that it needs.
+    """
     tokens = sanitizers.resolve(preset)
     library = sanitizers.preload_lib(tokens)
     if library and not sanitizers.is_runtime_loaded(library):
@@ -240,8 +242,11 @@ def set_sanitizer(preset: str, program: str) -> None:
         from ..kernel_compiler import KernelCompiler
 
         KernelCompiler._sanitizers = tokens
-    if tokens:
-        sanitizers.watch_findings(tokens)
+    if not tokens:
+        return []
+    note = sanitizers.runtime_note(tokens)
+    sanitizers.watch_findings(tokens)
+    return [note] if note else []
 
 
 def worker_settings(platform: str, clusters: int | None, threads: int | None) -> tuple[dict[str, int], list[str]]:

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
+from .. import sanitizers
 from ..environment import outputs_dir
+from ..errors import SanitizerFinding
 from . import arrays
 from .declarations import SceneTestLevel
 
@@ -202,7 +204,9 @@ def run_class_cases(
                     _finish_artifacts(cls, case["name"], folder, enabled)
         except Exception as caught:
             error = caught
-            failures.append((case["name"], caught))
+        error = _with_findings(cls, error)
+        if error is not None:
+            failures.append((case["name"], error))
         if after is not None:
             after(case, error)
         if error is not None and exit_first:
@@ -210,6 +214,23 @@ def run_class_cases(
     if after is None and failures:
         _raise(cls.__name__, failures)
     return [error for _, error in failures]
+
+
+def _with_findings(cls: Any, error: Exception | None) -> Exception | None:
+    """The error of a case, or what a sanitizer found during it; the whole report goes to stderr."""
+    report = sanitizers.take_findings()
+    if not report:
+        return error
+    print(report, file=sys.stderr, flush=True)
+    table = getattr(cls, "CALLABLE", {}) or {}
+    named = {entry["source"]: f"kernel {entry.get('name', entry['func_id'])!r}" for entry in table.get("incores", [])}
+    orchestration = table.get("orchestration")
+    if isinstance(orchestration, dict):
+        named[orchestration["source"]] = "the orchestration"
+    text = sanitizers.describe_findings(report, named)
+    if error is not None:
+        text = f"{text}\nand: {error}"
+    return SanitizerFinding(text)
 
 
 def _raise(cls_name: str, failures: Sequence[tuple[str, BaseException]]) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from .. import sanitizers
 from ..log_config import DEFAULT_LOG_LEVEL, LOG_LEVEL_CHOICES, configure_logging
 from ..parallel_scheduler import default_max_parallel, format_device_range
 from . import callables, options, runs, selection
@@ -221,6 +222,10 @@ class _Session:
         except KeyboardInterrupt:
             report.summary(", interrupted")
             return INTERRUPTED
+        late = sanitizers.take_findings()
+        if late:
+            print(late, file=sys.stderr, flush=True)
+            report.lost("after the last case", sanitizers.describe_findings(late, {}))
         report.summary()
         return 1 if report.failed else 0
 

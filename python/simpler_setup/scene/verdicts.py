@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import GoldenMismatch
+from ..errors import CompileError, GoldenMismatch, SanitizerFinding
 
 #: Environment variable that makes a process a dispatcher's child: the path of its journal.
 JOURNAL_VARIABLE = "SIMPLER_CASE_JOURNAL"
@@ -23,6 +23,8 @@ JOURNAL_VARIABLE = "SIMPLER_CASE_JOURNAL"
 PASSED, FAILED, SKIPPED = "PASSED", "FAILED", "SKIPPED"
 _COUNTED_FROM = 10  # selected cases from which on the lines say how far the run is
 _STYLES = {PASSED: "green", FAILED: "bold red", SKIPPED: "yellow"}
+#: Errors whose traceback would show nothing of the user's.
+_SELF_EXPLAINING = (GoldenMismatch, SanitizerFinding, CompileError, SystemExit)
 _PLAIN_ERRORS = (AssertionError, RuntimeError, ValueError, OSError)  # their text says enough without the type's name
 
 
@@ -76,6 +78,13 @@ def describe(error: BaseException) -> str:
     return text if isinstance(error, _PLAIN_ERRORS) else f"{type(error).__name__}: {text}"
 
 
+def _gist(text: str) -> str:
+    """One line of a failure's text: the first, and of a compiler's output the first error too."""
+    first, *rest = text.splitlines() or [""]
+    error = next((line.strip() for line in rest if ": error:" in line), "") if first.endswith(":") else ""
+    return f"{first} {error}".rstrip()
+
+
 class Report:
     """Prints and collects verdicts. Used from one thread, except that `give_up` may come from a watchdog's."""
 
@@ -105,7 +114,7 @@ class Report:
         self._end(label, SKIPPED, reason)
 
     def failed_with(self, label: str, error: BaseException) -> None:
-        if not isinstance(error, (GoldenMismatch, SystemExit)):
+        if not isinstance(error, _SELF_EXPLAINING):
             traceback.print_exception(type(error), error, error.__traceback__)
         self._end(label, FAILED, describe(error))
 
@@ -152,7 +161,7 @@ class Report:
         print()
         for verdict in self.verdicts:
             if verdict.outcome == FAILED:
-                reason = (verdict.text.splitlines() or [""])[0]
+                reason = _gist(verdict.text)
                 self._print(f"  FAILED {verdict.label}: {reason}", FAILED)
         headline = f"=== {', '.join(words) or 'nothing ran'} in {seconds:.2f} s{note} ==="
         self._print(headline, FAILED if self.failed else PASSED)
