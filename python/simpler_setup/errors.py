@@ -46,11 +46,11 @@ class SanitizerFinding(SimplerError, AssertionError):
     """A sanitizer reported something while a case ran. The whole report is on stderr."""
 
 
-def nearest(value: object, allowed: Iterable[str]) -> str | None:
+def nearest(value: object, allowed: Iterable[str], closeness: float = 0.6) -> str | None:
     """The allowed name closest to `value`, if one is close enough to be a likely typo."""
     import difflib  # slow to import, and needed for messages only
 
-    close = difflib.get_close_matches(str(value), [str(name) for name in allowed], n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(value), [str(name) for name in allowed], n=1, cutoff=closeness)
     return close[0] if close else None
 
 

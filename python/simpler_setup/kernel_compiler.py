@@ -284,7 +284,10 @@ class KernelCompiler:
     def _source(path: object, what: str) -> Path:
         source = _absolute(path)
         if not source.is_file():
-            raise SourceNotFoundError(f"{what} source {source} does not exist")
+            names = [entry.name for entry in source.parent.iterdir()] if source.parent.is_dir() else []
+            guess = nearest(source.name, names)
+            hint = f"; did you mean {guess!r}?" if guess else "" if names else f"; there is no folder {source.parent}"
+            raise SourceNotFoundError(f"{what} source {source} does not exist{hint}")
         return source
 
     def _compile(
@@ -360,8 +363,8 @@ class KernelCompiler:
         if entry in elf_parser.exported_symbols(data):
             return
         raise MissingSymbolError(
-            f"kernel {describe_missing_symbol(data, entry, source)}. A kernel defines "
-            f'extern "C" __aicore__ void {entry}(__gm__ int64_t* args)',
+            f'kernel {describe_missing_symbol(data, entry, source)} (a kernel defines extern "C" __aicore__ void '
+            f"{entry}(__gm__ int64_t* args))",
             source=str(source),
         )
 

@@ -14,6 +14,8 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: its threads would compete for the processors
 
 import argparse
+import contextlib
+import io
 import json
 import platform as host
 import resource
@@ -29,6 +31,7 @@ from typing import Any, NamedTuple
 
 import peers
 import programs
+import scenes
 import wide
 from programs import Graphs, Sample, best, median
 from simpler_setup.compile_cache import CompileCache
@@ -89,6 +92,11 @@ ROWS = (
     Row("compile_matmul_s", "s", "matmul kernel, cold; best of 3", 0.5),
     Row("compile_softmax_s", "s", "softmax kernel, cold; best of 3", 1),
     Row("scene_again_s", "s", "python test_vector_add.py again, in all; best of 5", 1),
+    Row("scene_cold_s", "s", "a small NumPy scene, python test_x.py with an empty cache; best of 3", 5),
+    Row("scene_warm_s", "s", "the same again; best of 6", 1),
+    Row("scene_edit_s", "s", "the same after an edit of the kernel; best of 3", 2),
+    Row("suite60_cold_s", "s", "60 small cases in 20 files under pytest, empty cache; once", 30),
+    Row("suite60_warm_s", "s", "the same again; once", 8),
     Row("matmul_gflops", "GFLOP/s", "128 x 128 x 128 fp32 tile product on one core"),
     Row("matmul_to_blas", "x", "the same to NumPy's BLAS on one thread", 0.8, True),
     Row("sweep_triples", "cases", "scenario, driver call, way to fail: of the last run of the C++ tests", 2000, True),
@@ -234,6 +242,14 @@ def tool_chain(platform: str, repeats: int) -> Values:
     scene = [_seconds(lambda: subprocess.run(command, check=True, capture_output=True)) for _ in range(6)]
     values["scene_again_s"] = min(scene[1:])
     return values
+
+
+def user_scenes(platform: str, repeats: int) -> Values:
+    """The time of scene tests as a user starts them."""
+    with tempfile.TemporaryDirectory(prefix="simpler-bench-") as folder:
+        root = Path(folder)
+        with contextlib.redirect_stdout(io.StringIO()):  # `simpler new` names the files that it writes
+            return {**scenes.scene_times(platform, root, 3), **scenes.suite_times(platform, root)}
 
 
 def _cold_compile_seconds(platform: str, source: Path, core_type: str) -> float:
@@ -403,6 +419,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("waits", lambda: waits_and_faults(options.platform, options.repeats)),
         ("peers", lambda: against_peers(options.platform, options.repeats, notes)),
         ("tool-chain", lambda: tool_chain(options.platform, options.repeats)),
+        ("scenes", lambda: user_scenes(options.platform, options.repeats)),
         ("product", lambda: product(options.platform, options.repeats)),
         ("sweep", lambda: sweep(notes)),
     ]

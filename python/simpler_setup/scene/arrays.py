@@ -38,7 +38,7 @@ def view(name: str, value: Any, *, writable: bool = True) -> Any:
         raise ArrayError(f"tensor {name!r}: {error}") from error
     if len(seen.shape) > MAX_DIMS:
         raise ArrayError(
-            f"tensor {name!r} has {len(seen.shape)} dimensions, shape {seen.shape}; at most {MAX_DIMS} fit"
+            f"tensor {name!r} has {len(seen.shape)} dimensions, shape {seen.shape}; at most {MAX_DIMS} fit; reshape it"
         )
     if writable and not seen.writable:
         raise ArrayError(f"tensor {name!r} is read-only, but the run writes it; pass a writable copy")

@@ -14,8 +14,9 @@ from typing import Any, Callable
 from weakref import WeakKeyDictionary
 
 from .. import compile_pool, elf_parser
-from ..errors import SceneError
-from ..kernel_compiler import KernelCompiler
+from ..errors import MissingSymbolError, SceneError
+from ..kernel_compiler import KernelCompiler, describe_missing_symbol
+from . import runs
 from .declarations import SceneTestLevel
 from .progress import Progress
 
@@ -98,6 +99,7 @@ class _Program:
             for entry, binary in zip(self.table.get("incores", []), binaries[1:])
         ]
         orchestration = self.table["orchestration"]
+        self._check_names(binaries[0], orchestration)
         return ChipCallable.build(
             signature=list(orchestration.get("signature", [])),
             func_name=orchestration["function_name"],
@@ -105,6 +107,24 @@ class _Program:
             children=children,
             config_name=orchestration.get("config_name", "") or "",
         )
+
+
+    def _check_names(self, binary: bytes, orchestration: dict[str, Any]) -> None:
+        """The entry must be exported; a configuration that is not costs its check only, and is told."""
+        source, entry, config = (orchestration.get(key) for key in ("source", "function_name", "config_name"))
+        try:
+            exported = elf_parser.exported_symbols(binary)
+        except ValueError:
+            return  # not ours to judge: the runtime says what is wrong with it
+        if entry and entry not in exported:
+            missing = describe_missing_symbol(binary, entry, source)
+            raise MissingSymbolError(f"orchestration {missing} ('function_name' names its entry)", source=str(source))
+        if config and config not in exported:
+            missing = describe_missing_symbol(binary, config, source)
+            runs.tell(
+                f"orchestration {missing} ('config_name'), so the number of arguments is not checked; "
+                "correct the name, or leave it out"
+            )
 
 
 def _chip_tables(cls: Any) -> Iterable[tuple[str, dict[str, Any]]]:

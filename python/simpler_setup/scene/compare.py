@@ -61,7 +61,7 @@ def mismatch(name: str, output: Any, golden: Any, rtol: float, atol: float) -> s
         a, b = numpy.asarray(a), numpy.asarray(b)
     tolerances = f"rtol={rtol:g}, atol={atol:g}"
     if tuple(a.shape) != tuple(b.shape):
-        shapes = f"shape {tuple(a.shape)} instead of {tuple(b.shape)}"
+        shapes = f"the output has shape {tuple(a.shape)}, the golden value {tuple(b.shape)}"
         return f"Golden mismatch on {name!r}: max_diff=nan, {tolerances}\n  {shapes}"
     xp, got = _widened(output, a)
     _, want = _widened(golden, b)
@@ -85,7 +85,8 @@ def mismatch(name: str, output: Any, golden: Any, rtol: float, atol: float) -> s
     relative = xp.where(want != 0, diff / xp.where(want != 0, xp.abs(want), xp.ones_like(want)), zero)
     relative = xp.where(finite, relative, zero)
     worst, worst_relative = int(diff.argmax()), int(relative.argmax())
-    largest = f"{float(diff[worst]):.6g}" if bool((finite & bad).any()) else "nan"
+    some_finite = bool((finite & bad).any())
+    largest = f"{float(diff[worst]):.6g}" if some_finite else "nan"
     shape = tuple(int(extent) for extent in a.shape)
     lines = [
         f"Golden mismatch on {name!r}: max_diff={largest}, {tolerances}",
@@ -94,7 +95,9 @@ def mismatch(name: str, output: Any, golden: Any, rtol: float, atol: float) -> s
         f"  first at {_at(first, shape)}: got {_number(float(got[first]), integral)}, "
         f"want {_number(float(want[first]), integral)}",
         f"  max abs error {float(diff[worst]):.6g} at {_at(worst, shape)}, "
-        f"max rel error {float(relative[worst_relative]):.6g} at {_at(worst_relative, shape)}",
+        f"max rel error {float(relative[worst_relative]):.6g} at {_at(worst_relative, shape)}"
+        if some_finite
+        else "  no finite element differs by more than that",
     ]
     if arrays.dtype_name(a) != arrays.dtype_name(b):
         lines.append(f"  note: dtypes differ, output {arrays.dtype_name(a)}, golden {arrays.dtype_name(b)}")

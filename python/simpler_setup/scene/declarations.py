@@ -5,6 +5,7 @@ Mistakes are reported where the class is defined, with the class, the entry, the
 
 from __future__ import annotations
 
+import numbers
 import os
 import sys
 from enum import IntEnum
@@ -35,6 +36,11 @@ CORE_TYPES = ("aiv", "aic")
 CONFIG_KEYS = ("aicpu_thread_num", "runtime_env", "device_count", "num_sub_workers", "block_dim")
 RING_KEYS = ("ring_task_window", "ring_heap", "ring_dep_pool")
 CASE_KEYS = ("name", "platforms", "params", "config", "manual", "skip_golden")
+CHIP_KEYS = ("orchestration", "incores", "name")
+HOST_KEYS = ("orchestration", "callables")
+ORCHESTRATION_KEYS = ("source", "function_name", "signature", "config_name", "name")
+INCORE_KEYS = ("func_id", "source", "core_type", "signature", "name", "extra_include_dirs")
+_TYPO = 0.8  # keys of a test's own are welcome, so only a near miss of a known key is one
 MANUAL_FORMS = "True, False, a platform name or a list of platform names"
 
 
@@ -69,6 +75,7 @@ def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[T], T]:
         raise SceneError(unknown_name("runtime", runtime, RUNTIMES))
 
     def decorate(cls: T) -> T:
+        _check_class(cls)
         cls._st_level = checked  # type: ignore[attr-defined]
         cls._st_runtime = runtime  # type: ignore[attr-defined]
         cls._st_dir = str(_folder_of(cls))  # type: ignore[attr-defined]
@@ -78,6 +85,7 @@ def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[T], T]:
             check = _check_chip_callable if checked == SceneTestLevel.CHIP else _check_host_callable
             cls.CALLABLE = check(name, table, _folder_of(_definer(cls, "CALLABLE")))  # type: ignore[attr-defined]
         check_cases(name, getattr(cls, "CASES", []))
+        _check_attributes(name, cls)
         return cls
 
     return decorate
@@ -112,6 +120,35 @@ def _need_keys(where: str, entry: Any, keys: list[str]) -> None:
             raise SceneError(f"{where} has no {key!r}{hint}")
 
 
+def _no_typos(where: str, entry: dict[str, Any], known: tuple[str, ...]) -> None:
+    """SceneError for a key that is nearly a known one which is absent."""
+    absent = [key for key in known if key not in entry]
+    for key in entry:
+        guess = nearest(key, absent, _TYPO) if key not in known else None
+        if guess:
+            raise SceneError(f"{where}: unknown key {key!r}. Did you mean {guess!r}?")
+
+
+def _check_class(cls: Any) -> None:
+    from .case import SceneTestCase  # it imports this module
+
+    if not isinstance(cls, type) or not issubclass(cls, SceneTestCase):
+        name = getattr(cls, "__qualname__", repr(cls))
+        raise SceneError(
+            f"{name} is not a scene: @scene_test(level=..., runtime=...) is for subclasses of SceneTestCase; "
+            "mark a function with @scene_level(level) and @pytest.mark.runtime(name)"
+        )
+
+
+def _check_attributes(name: str, cls: Any) -> None:
+    for attribute in ("RTOL", "ATOL"):
+        value = getattr(cls, attribute)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= 0:
+            raise SceneError(f"{name}.{attribute} must be a number from 0, got {value!r}")
+    if not isinstance(cls.RUNTIME_ENV, dict):
+        raise SceneError(f"{name}.RUNTIME_ENV must be a dict of environment variables, got {cls.RUNTIME_ENV!r}")
+
+
 def _resolved(where: str, entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     source = entry["source"]
     if not isinstance(source, (str, os.PathLike)):
@@ -124,6 +161,18 @@ def _check_signature(where: str, entry: dict[str, Any]) -> None:
     signature = entry.get("signature", [])
     if not isinstance(signature, (list, tuple)):
         raise SceneError(f"{where}: 'signature' must be a list of ArgDirection, got {signature!r}")
+    for index, direction in enumerate(signature):
+        if type(direction).__name__ != "ArgDirection":
+            raise SceneError(
+                f"{where}: 'signature'[{index}] must be ArgDirection.IN, OUT, INOUT or SCALAR, got {direction!r}"
+            )
+
+
+def _entries(where: str, table: dict[str, Any], key: str) -> list[Any]:
+    entries = table.get(key, [])
+    if not isinstance(entries, (list, tuple)):
+        raise SceneError(f"{where}[{key!r}] must be a list of dicts, got {entries!r}")
+    return list(entries)
 
 
 def _check_chip_callable(name: str, table: Any, folder: Path) -> dict[str, Any]:
@@ -132,18 +181,21 @@ def _check_chip_callable(name: str, table: Any, folder: Path) -> dict[str, Any]:
     _need_keys(where, table, ["orchestration"])
     orchestration = table["orchestration"]
     _need_keys(f"{where}['orchestration']", orchestration, ["source", "function_name"])
+    _no_typos(where, table, CHIP_KEYS)
+    _no_typos(f"{where}['orchestration']", orchestration, ORCHESTRATION_KEYS)
     _check_signature(f"{where}['orchestration']", orchestration)
     incores, seen = [], set()
-    for index, entry in enumerate(table.get("incores", [])):
+    for index, entry in enumerate(_entries(where, table, "incores")):
         at = f"{where}['incores'][{index}]"
         _need_keys(at, entry, ["func_id", "source"])
+        _no_typos(at, entry, INCORE_KEYS)
         core_type, func_id = entry.get("core_type", "aiv"), entry["func_id"]
         if core_type not in CORE_TYPES:
             raise SceneError(f"{at}: {unknown_name('core_type', core_type, CORE_TYPES)}")
         if isinstance(func_id, bool) or not isinstance(func_id, int) or func_id < 0:
             raise SceneError(f"{at}: 'func_id' must be a number from 0, got {func_id!r}")
         if func_id in seen:
-            raise SceneError(f"{at}: func_id {func_id} is used twice")
+            raise SceneError(f"{at}: func_id {func_id} is used twice; each kernel has a number of its own")
         seen.add(func_id)
         _check_signature(at, entry)
         if isinstance(entry.get("extra_include_dirs", []), str):
@@ -159,8 +211,9 @@ def _check_host_callable(name: str, table: Any, folder: Path) -> dict[str, Any]:
     _need_keys(where, table, ["orchestration"])
     if not callable(table["orchestration"]):
         raise SceneError(f"{where}['orchestration'] must be a Python function, got {table['orchestration']!r}")
+    _no_typos(where, table, HOST_KEYS)
     entries, seen = [], set()
-    for index, entry in enumerate(table.get("callables", [])):
+    for index, entry in enumerate(_entries(where, table, "callables")):
         at = f"{where}['callables'][{index}]"
         _need_keys(at, entry, ["name"])
         if entry["name"] in seen:
@@ -206,6 +259,8 @@ def check_manual(where: str, manual: Any) -> None:
         manual = [manual]
     if not isinstance(manual, (list, tuple, set, frozenset)):
         raise SceneError(f"{where} must be {MANUAL_FORMS}, got {manual!r}")
+    if len(manual) == 1 and list(manual)[0] not in PLATFORMS and nearest(list(manual)[0], PLATFORMS) is None:
+        raise SceneError(f"{where} must be {MANUAL_FORMS} ({', '.join(PLATFORMS)}), got {list(manual)[0]!r}")
     _check_platforms(where, manual)
 
 
@@ -224,6 +279,9 @@ def check_cases(name: str, cases: Any) -> None:
             raise SceneError(f"{where}: 'params' must be a dict, got {case['params']!r}")
         check_config(where, case.get("config", {}))
         check_manual(f"{where}: 'manual'", case.get("manual", False))
+        if not isinstance(case.get("skip_golden", False), bool):
+            raise SceneError(f"{where}: 'skip_golden' must be True or False, got {case['skip_golden']!r}")
+        _no_typos(where, case, CASE_KEYS)
 
 
 def unsupported_reason(cls: Any) -> str | None:

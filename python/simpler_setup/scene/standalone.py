@@ -43,17 +43,26 @@ class Source:
 
     def classes(self) -> list[Any]:
         """Scene classes with cases that the module itself defines, in file order."""
+        return [cls for cls in self._with_cases() if hasattr(cls, "_st_level")]
+
+    def undecorated(self) -> list[str]:
+        """Names of classes that look like scenes, but lack the decorator, and are no base of one that has it."""
+        scenes = self.classes()
+        bare = [cls for cls in self._with_cases() if not hasattr(cls, "_st_level")]
+        return [cls.__name__ for cls in bare if not any(issubclass(scene, cls) for scene in scenes)]
+
+    def _with_cases(self) -> list[Any]:
         from .case import SceneTestCase
 
-        return [
+        found = (
             value
             for value in vars(self.module).values()
             if isinstance(value, type)
             and issubclass(value, SceneTestCase)
             and value.__module__ == self.module.__name__
             and value.CASES
-            and hasattr(value, "_st_level")
-        ]
+        )
+        return list(dict.fromkeys(found))  # a class may have two names
 
     def wants(self, cls: Any, case: dict[str, Any]) -> bool:
         return not self.selectors or any(s.matches(cls.__name__, case["name"]) for s in self.selectors)
@@ -151,10 +160,15 @@ class _Session:
         chosen, everything = self.chosen, list(self.source_of)
         if not everything:
             paths = ", ".join(source.path for source in self.sources)
+            bare = [name for source in self.sources for name in source.undecorated()]
+            hint = f"; {', '.join(bare)} is not decorated" if bare else ""
             raise selection.SelectionError(
                 f"no scene class in {paths}: a scene is a subclass of SceneTestCase with CASES, "
-                "decorated with @scene_test(level=..., runtime=...)"
+                f"decorated with @scene_test(level=..., runtime=...){hint}"
             )
+        for source in self.sources:
+            for name in source.undecorated():
+                runs.tell(f"{name} is left out: it has CASES, but no decorator @scene_test(level=..., runtime=...)")
         selection.check_selectors(self.selectors, everything)
         for source in self.sources:
             selection.check_selectors(source.selectors, source.classes())

@@ -15,16 +15,13 @@ import traceback
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import CompileError, GoldenMismatch, SanitizerFinding
-
 #: Environment variable that makes a process a dispatcher's child: the path of its journal.
 JOURNAL_VARIABLE = "SIMPLER_CASE_JOURNAL"
 
 PASSED, FAILED, SKIPPED = "PASSED", "FAILED", "SKIPPED"
+_SETUP = Path(__file__).resolve().parents[1]
 _COUNTED_FROM = 10  # selected cases from which on the lines say how far the run is
 _STYLES = {PASSED: "green", FAILED: "bold red", SKIPPED: "yellow"}
-#: Errors whose traceback would show nothing of the user's.
-_SELF_EXPLAINING = (GoldenMismatch, SanitizerFinding, CompileError, SystemExit)
 _PLAIN_ERRORS = (AssertionError, RuntimeError, ValueError, OSError)  # their text says enough without the type's name
 
 
@@ -78,11 +75,31 @@ def describe(error: BaseException) -> str:
     return text if isinstance(error, _PLAIN_ERRORS) else f"{type(error).__name__}: {text}"
 
 
+def user_traceback(error: BaseException) -> str:
+    """The traceback from the user's first frame on; "" when the error came from the framework alone."""
+    frames = traceback.extract_tb(error.__traceback__)
+    first = next((i for i, frame in enumerate(frames) if not frame.filename.startswith(_OWN_FOLDERS)), None)
+    if first is None or isinstance(error, SystemExit):
+        return ""
+    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames[first:])]
+    return "".join([*lines, *traceback.format_exception_only(type(error), error)])
+
+
+#: The packages `simpler` and `simpler_setup`, Python's own library, and where Python imports from.
+_OWN_FOLDERS = (
+    *(str(folder) + os.sep for folder in (_SETUP, _SETUP.parent / "simpler", Path(os.__file__).parent)),
+    "<frozen importlib",
+)
+
+
 def _gist(text: str) -> str:
-    """One line of a failure's text: the first, and of a compiler's output the first error too."""
+    """One line of a failure's text: the first, with what is wrong with the golden values or what the compiler said."""
     first, *rest = text.splitlines() or [""]
-    error = next((line.strip() for line in rest if ": error:" in line), "") if first.endswith(":") else ""
-    return f"{first} {error}".rstrip()
+    if first.endswith(":"):
+        more = next((line.strip() for line in rest if ": error:" in line), "")
+    else:
+        more = f"; {rest[0].strip()}" if rest and first.startswith("Golden mismatch") else ""
+    return f"{first}{' ' if first.endswith(':') else ''}{more}".rstrip()
 
 
 class Report:
@@ -114,8 +131,7 @@ class Report:
         self._end(label, SKIPPED, reason)
 
     def failed_with(self, label: str, error: BaseException) -> None:
-        if not isinstance(error, _SELF_EXPLAINING):
-            traceback.print_exception(type(error), error, error.__traceback__)
+        sys.stderr.write(user_traceback(error))
         self._end(label, FAILED, describe(error))
 
     def give_up(self, label: str, text: str) -> None:
