@@ -380,7 +380,7 @@ HELP = "\nprobe.py --help lists what there is"
 LINES = [
     ((), "ERROR: -p/--platform is required: a2a3sim or a5sim simulate, a2a3 or a5 run on a board"),
     (("--platfom", "a2a3sim"),
-     "probe.py: error: unrecognized arguments: --platfom a2a3sim; did you mean --platform instead of --platfom?" + HELP),
+     f"{PROG[:-9]}unrecognized arguments: --platfom a2a3sim; did you mean --platform instead of --platfom?{HELP}"),
     (("-p", "a2a3smi"),
      f"{PROG}-p/--platform: unknown platform 'a2a3smi'; allowed: {PLATFORMS}. Did you mean 'a2a3sim'?{HELP}"),
     ((*SIM, "--runtime", "host_graph"),
