@@ -6,6 +6,7 @@
 // Memory    Tile memory is address space until a kernel touches it.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #include "base/virtual_memory.h"
 #include "common/core_type.h"
@@ -40,11 +41,15 @@ class Core {
 
   // Sets the arguments of a task; what differs between its blocks is set by begin_block.
   void load(const graph::Task& task) {
-    const ChipTensor* tensors = task.tensors();
-    std::int64_t* out = args_;
-    for (int i = 0; i < task.tensor_count; ++i) *out++ = reinterpret_cast<std::int64_t>(&tensors[i]);
-    const std::uint64_t* scalars = task.scalars();
-    for (int i = 0; i < task.scalar_count; ++i) *out++ = static_cast<std::int64_t>(scalars[i]);
+    if (task.packed) {
+      std::memcpy(args_, task.words(), (std::size_t{task.tensor_count} + task.scalar_count) * 8);
+    } else {
+      const ChipTensor* tensors = task.tensors();
+      std::int64_t* out = args_;
+      for (int i = 0; i < task.tensor_count; ++i) *out++ = reinterpret_cast<std::int64_t>(&tensors[i]);
+      const std::uint64_t* scalars = task.scalars();
+      for (int i = 0; i < task.scalar_count; ++i) *out++ = static_cast<std::int64_t>(scalars[i]);
+    }
     local_.block_num = task.block_count;
     cube_lanes_ = task.kernels[0] >= 0;
     vector_lanes_ = (task.kernels[1] >= 0) + (task.kernels[2] >= 0);

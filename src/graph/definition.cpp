@@ -1,8 +1,8 @@
 #include "graph/definition.h"
 
 #include <cstring>
-#include <map>
 #include <string>
+#include <unordered_map>
 
 namespace simpler::graph {
 namespace {
@@ -93,14 +93,26 @@ Definition::Definition(Recording recording) : recording_(std::move(recording)), 
   for (std::uint32_t n = 0; n < used.size(); ++n) {
     if (!used[n]) sinks_.push_back(n);
   }
-  std::map<std::string, std::uint32_t> views;
+  std::unordered_map<std::string, std::uint32_t> known;
+  std::size_t tensor = 0;
+  for (const Node& node : recording_.nodes) {
+    const std::size_t before = known.size();
+    for (const std::size_t end = tensor + node.tensor_count; tensor < end; ++tensor) {
+      std::string content(reinterpret_cast<const char*>(&recording_.tensors[tensor]), sizeof(ChipTensor));
+      content.append(reinterpret_cast<const char*>(&recording_.sources[tensor]), sizeof(TensorSource));
+      descriptors_.push_back(known.emplace(std::move(content), static_cast<std::uint32_t>(known.size())).first->second);
+    }
+    own_descriptors_.push_back(static_cast<std::uint8_t>(known.size() - before));
+  }
+  descriptor_count_ = known.size();
+  constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  std::vector<std::uint32_t> view_of(descriptor_count_, kNone);
   for (const Access& access : recording_.accesses) {
-    std::string name(reinterpret_cast<const char*>(&recording_.tensors[access.tensor]), sizeof(ChipTensor));
-    name += static_cast<char>(recording_.sources[access.tensor].index);
-    view_of_access_.push_back(views.emplace(std::move(name), static_cast<std::uint32_t>(views.size())).first->second);
+    std::uint32_t& view = view_of[descriptors_[access.tensor]];
+    if (view == kNone) view = static_cast<std::uint32_t>(view_count_++);
+    views_.push_back(view);
     survivors_ += access.survives;
   }
-  view_count_ = views.size();
 }
 
 const char* Definition::mismatch(const CoreTaskArgs& args) const {

@@ -114,8 +114,13 @@ class Definition {
   std::uint64_t hash() const { return hash_; }
   // Nodes that no other node depends on.
   const std::vector<std::uint32_t>& sinks() const { return sinks_; }
-  // The distinct views of boundary tensors among the accesses, by access.
-  const std::vector<std::uint32_t>& view_of_access() const { return view_of_access_; }
+  // The distinct ones among Recording::tensors, numbered by their first use: by tensor; and how many are first used by each
+  // node.
+  const std::vector<std::uint32_t>& descriptors() const { return descriptors_; }
+  std::size_t descriptor_count() const { return descriptor_count_; }
+  const std::vector<std::uint8_t>& own_descriptors() const { return own_descriptors_; }
+  // The distinct ones among those of the accesses, by access.
+  const std::vector<std::uint32_t>& views() const { return views_; }
   std::size_t view_count() const { return view_count_; }
   std::uint32_t survivors() const { return survivors_; }
 
@@ -126,7 +131,10 @@ class Definition {
   Recording recording_;
   std::uint64_t hash_;
   std::vector<std::uint32_t> sinks_;
-  std::vector<std::uint32_t> view_of_access_;
+  std::vector<std::uint32_t> descriptors_;
+  std::vector<std::uint8_t> own_descriptors_;
+  std::size_t descriptor_count_ = 0;
+  std::vector<std::uint32_t> views_;
   std::size_t view_count_ = 0;
   std::uint32_t survivors_ = 0;
 };

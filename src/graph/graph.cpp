@@ -295,6 +295,7 @@ std::uint32_t Graph::write_record(Task& task, const TaskSpec& spec, const CoreTa
   task.tensor_count = static_cast<std::uint8_t>(args.tensor_count());
   task.scalar_count = static_cast<std::uint8_t>(args.scalar_count());
   task.sync_start = spec.sync_start;
+  task.packed = false;
   task.timing_slot = static_cast<std::int8_t>(args.task_timing_slot());
   ChipTensor* tensors = task.tensors();
   std::uint32_t outputs = 0;

@@ -223,7 +223,8 @@ class Graph {
   void begin_view(const ChipTensor& recorded, const ChipTensor& boundary, View* view);
   void find_outside(View* view);
 
-  std::vector<View> views_;
+  std::vector<View> views_;                     // by Definition::views
+  std::vector<const ChipTensor*> descriptors_;  // of this replay
   std::vector<Found> found_;
   std::uint32_t removals_ = 0;
 

@@ -79,15 +79,14 @@ Outcome Graph::replay(const Definition& definition, const CoreTaskArgs& boundary
 
   const std::uint32_t first = *first_node = ring.next, first_slot = ring.first_slot;
   const std::uint32_t* inner_producer = recording.producers.data();
-  const ChipTensor* prototype = recording.tensors.data();
-  const TensorSource* source = recording.sources.data();
   const std::uint64_t* scalar = recording.scalars.data();
   const std::int8_t* scalar_source = recording.scalar_sources.data();
   const InitialValue* initial = recording.initial_values.data();
   const InitialValue* const last_initial = initial + recording.initial_values.size();
   Edge* const edges = records_.edges();
   std::size_t access = 0;
-  std::uint32_t tensor_number = 0;
+  std::uint32_t tensor_number = 0, described = 0;
+  descriptors_.resize(definition.descriptor_count());
 
   for (std::uint32_t n = 0; n < count; ++n) {
     const Node& node = recording.nodes[n];
@@ -102,7 +101,7 @@ Outcome Graph::replay(const Definition& definition, const CoreTaskArgs& boundary
         const Access& one = recording.accesses[a];
         const std::uint32_t b = recording.sources[one.tensor].index;
         if (!one.looks_up || (known >> b & 1) == 0) continue;
-        View& view = views_[definition.view_of_access()[a]];
+        View& view = views_[definition.views()[a]];
         begin_view(recording.tensors[one.tensor], *outside[b], &view);
         find_outside(&view);
         for (std::uint32_t f = view.first_found; f < view.first_found + view.found_count; ++f) {
@@ -122,7 +121,8 @@ Outcome Graph::replay(const Definition& definition, const CoreTaskArgs& boundary
       return Outcome::kShort;
     }
     const RecordRef record =
-        records_.allocate(kNodeRing, Task::bytes(edge_count, node.tensor_count, node.scalar_count, false));
+        records_.allocate(kNodeRing, Task::packed_bytes(edge_count, std::size_t{node.tensor_count} + node.scalar_count,
+                                                        definition.own_descriptors()[n]));
     if (record == kNoRecord) {
       *shortage = {Resource::kRecords, kNodeRing, 1, ring.next, ring.mask};
       return Outcome::kShort;
@@ -147,25 +147,32 @@ Outcome Graph::replay(const Definition& definition, const CoreTaskArgs& boundary
     task.sync_start = node.sync_start != 0;
     task.timing_slot = node.timing_slot;
 
-    ChipTensor* tensors = task.tensors();
-    for (std::uint32_t t = 0; t < node.tensor_count; ++t, ++prototype, ++source) {
-      ChipTensor& tensor = tensors[t];
-      std::memcpy(static_cast<void*>(&tensor), prototype, sizeof tensor);
-      if (source->kind == TensorSource::kBoundary) {
-        rebase(tensor, *outside[source->index]);
-      } else {
-        tensor.buffer.addr += memory;
-        tensor.owner_task_id = PTO2TaskId::make(kNodeRing, first + source->index);
+    task.packed = true;
+
+    std::uint64_t* words = task.words();
+    ChipTensor* own = task.own_tensors();
+    for (std::uint32_t t = 0; t < node.tensor_count; ++t, ++tensor_number) {
+      const std::uint32_t descriptor = definition.descriptors()[tensor_number];
+      if (descriptor == described) {  // its first use
+        const TensorSource source = recording.sources[tensor_number];
+        std::memcpy(static_cast<void*>(own), &recording.tensors[tensor_number], sizeof *own);
+        if (source.kind == TensorSource::kBoundary) {
+          rebase(*own, *outside[source.index]);
+        } else {
+          own->buffer.addr += memory;
+          own->owner_task_id = PTO2TaskId::make(kNodeRing, first + source.index);
+        }
+        descriptors_[described++] = own++;
       }
+      words[t] = reinterpret_cast<std::uint64_t>(descriptors_[descriptor]);
     }
-    for (; initial != last_initial && initial->tensor < tensor_number + node.tensor_count; ++initial) {
-      const ChipTensor& tensor = tensors[initial->tensor - tensor_number];
+    for (; initial != last_initial && initial->tensor < tensor_number; ++initial) {
+      const ChipTensor& tensor = *descriptors_[definition.descriptors()[initial->tensor]];
       fill(tensor.data_as<char>(), tensor.buffer.size, initial->value, initial->width);
     }
-    tensor_number += node.tensor_count;
-    std::uint64_t* scalars = task.scalars();
+    words += node.tensor_count;
     for (std::uint32_t s = 0; s < node.scalar_count; ++s, ++scalar, ++scalar_source)
-      scalars[s] = *scalar_source >= 0 ? boundary.scalars()[*scalar_source] : *scalar;
+      words[s] = *scalar_source >= 0 ? boundary.scalars()[*scalar_source] : *scalar;
 
     SlotBook& book = books()[index];
     book.retained = 1;
@@ -201,7 +208,7 @@ Outcome Graph::replay(const Definition& definition, const CoreTaskArgs& boundary
       for (const std::uint32_t end = a + recording.nodes[n].access_count; a < end; ++a) {
         const Access& one = recording.accesses[a];
         if (!one.survives) continue;
-        View& view = views_[definition.view_of_access()[a]];
+        View& view = views_[definition.views()[a]];
         begin_view(recording.tensors[one.tensor], *outside[recording.sources[one.tensor].index], &view);
         const PTO2TaskId id = PTO2TaskId::make(kNodeRing, first + n);
         map_.insert(view.access, id, &books()[first_slot + first + n].first_writer);

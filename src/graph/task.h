@@ -6,6 +6,8 @@
 //           are named by their index in the arena, so any fan-in needs neither a pool nor a lock.
 // Layout    Task | Edge[edges] | PTO2TaskId[edges] (retained producers first) | to 64 | ChipTensor[tensors] |
 //           u64[scalars] | Predicate (if flagged)
+//           Packed, as Graph::replay makes them: Task | Edge[edges] | PTO2TaskId[edges] | u64[tensors + scalars], what the
+//           kernel receives | to 64 | those descriptors that no earlier task of the same replay has
 // Threads   The submitter writes a record before publication; later only the fields of the first group change.
 // Lifetime  Both live until the submitter reclaims the slot; see Slot::released.
 #pragma once
@@ -55,14 +57,27 @@ struct alignas(64) Task {
   bool has_predicate;
   bool sync_start;
   std::int8_t timing_slot;  // -1: none
+  bool packed;
 
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
   PTO2TaskId* producers() { return reinterpret_cast<PTO2TaskId*>(edges() + edge_count); }
   const PTO2TaskId* producers() const { return const_cast<Task*>(this)->producers(); }
+  const ChipTensor& tensor(int i) const {
+    return packed ? *reinterpret_cast<const ChipTensor*>(words()[i]) : tensors()[i];
+  }
+  // Not packed.
   ChipTensor* tensors() {
     return reinterpret_cast<ChipTensor*>(reinterpret_cast<char*>(this) + tensors_offset(edge_count));
   }
   const ChipTensor* tensors() const { return const_cast<Task*>(this)->tensors(); }
+  // Packed.
+  std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(producers() + edge_count); }
+  const std::uint64_t* words() const { return const_cast<Task*>(this)->words(); }
+  ChipTensor* own_tensors() {
+    const std::size_t words = std::size_t{tensor_count} + scalar_count;
+    return reinterpret_cast<ChipTensor*>(reinterpret_cast<char*>(this) + own_tensors_offset(edge_count, words));
+  }
+  // Not packed.
   std::uint64_t* scalars() { return reinterpret_cast<std::uint64_t*>(tensors() + tensor_count); }
   const std::uint64_t* scalars() const { return const_cast<Task*>(this)->scalars(); }
   Predicate* predicate() { return reinterpret_cast<Predicate*>(scalars() + scalar_count); }
@@ -70,6 +85,12 @@ struct alignas(64) Task {
 
   static constexpr std::size_t tensors_offset(std::size_t edges) {
     return (sizeof(Task) + edges * (sizeof(Edge) + sizeof(PTO2TaskId)) + 63) & ~std::size_t{63};
+  }
+  static constexpr std::size_t own_tensors_offset(std::size_t edges, std::size_t words) {
+    return (sizeof(Task) + edges * (sizeof(Edge) + sizeof(PTO2TaskId)) + words * 8 + 63) & ~std::size_t{63};
+  }
+  static constexpr std::size_t packed_bytes(std::size_t edges, std::size_t words, std::size_t own_tensors) {
+    return own_tensors_offset(edges, words) + own_tensors * sizeof(ChipTensor);
   }
   static constexpr std::size_t bytes(std::size_t edges, std::size_t tensors, std::size_t scalars, bool predicate) {
     return (tensors_offset(edges) + tensors * sizeof(ChipTensor) + scalars * 8 + (predicate ? sizeof(Predicate) : 0) +

@@ -59,20 +59,20 @@ def compiled_kernel(compiler: KernelCompiler, name: str, core_type: str, signatu
 class Graphs:
     """The graphs of kernels/graphs.cpp on one worker. A context: the worker closes at its end."""
 
-    def __init__(self, platform: str, **worker_options: Any):
+    def __init__(self, platform: str, runtime: str = RUNTIME, **worker_options: Any):
         compiler = KernelCompiler(platform)
         program = ChipCallable.build(
             signature=[D.INOUT, D.INOUT, D.INOUT, D.SCALAR, D.SCALAR, D.SCALAR, D.SCALAR],
             func_name="bench_graph",
             config_name="bench_config",
-            binary=compiler.compile_orchestration(RUNTIME, KERNELS / "graphs.cpp"),
+            binary=compiler.compile_orchestration(runtime, KERNELS / "graphs.cpp"),
             children=[
                 (0, compiled_kernel(compiler, "empty.cpp", "aiv", [])),
                 (1, compiled_kernel(compiler, "gate.cpp", "aic", [D.INOUT])),
                 (2, compiled_kernel(compiler, "empty.cpp", "aic", [])),
             ],
         )
-        self._worker = Worker(level=2, platform=platform, runtime=RUNTIME, **worker_options)
+        self._worker = Worker(level=2, platform=platform, runtime=runtime, **worker_options)
         self._worker.init()
         self._program = self._worker.register(program)
 

@@ -33,6 +33,7 @@ import peers
 import programs
 import scenes
 import wide
+import whole_graph
 from programs import Graphs, Sample, best, median
 from simpler_setup.compile_cache import CompileCache
 from simpler_setup.kernel_compiler import KernelCompiler
@@ -88,6 +89,21 @@ ROWS = (
     Row("omp_speedup_independent", "x", "OpenMP's time to ours; it runs most of these tasks inline", 0.33, True),
     Row("tbb_speedup_dependent_min", "x", "oneTBB flow graph's time to ours; it is told its edges, and infers none"),
     Row("tbb_speedup_independent", "x", "oneTBB flow graph's time to ours"),
+    Row("host_graph_build_us_per_task", "us/task", "host_build_graph: building, 2 inputs, 1 runtime output", 0.3),
+    Row("host_graph_execute_us_per_task", "us/task", "executing that graph, with the fixed cost of the run"),
+    Row("ahead_independent_us", "us/task", "both for independent tasks; 16000 tasks"),
+    Row("ahead_independent_streaming_us", "us/task", "the same graph on the streaming runtime"),
+    Row("ahead_chain_us", "us/task", "both for a chain"),
+    Row("ahead_chain_streaming_us", "us/task", "the same graph on the streaming runtime"),
+    Row("replay_us_per_task", "us/task", "replaying a recorded graph of 297 tasks; execution comes on top", 0.1),
+    Row("replay_plain_us_per_task", "us/task", "submitting these tasks by calling the body"),
+    Row("replay_us", "us", "one replay of that graph"),
+    Row("replay_first_use_us", "us", "its first use in a run, which calls and records the body"),
+    Row("replay_execute_us_per_task", "us/task", "executing the replayed tasks"),
+    Row("replay_total_us_per_task", "us/task", "replaying and executing"),
+    Row("tbb_rerun_us_per_task", "us/task", "running the same graph, built once, again on oneTBB's flow graph"),
+    Row("decode_overhead_ms", "ms", "a run of one step of the decoder example, 268 tasks, without its kernels", 2),
+    Row("decode_replayed_ms", "ms", "one of 64 steps in one run"),
     Row("compile_add_s", "s", "vector_add's kernel, cold; best of 3", 0.5),
     Row("compile_matmul_s", "s", "matmul kernel, cold; best of 3", 0.5),
     Row("compile_softmax_s", "s", "softmax kernel, cold; best of 3", 1),
@@ -418,6 +434,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("threads", by_threads),
         ("waits", lambda: waits_and_faults(options.platform, options.repeats)),
         ("peers", lambda: against_peers(options.platform, options.repeats, notes)),
+        ("whole graphs", lambda: whole_graph.measure(options.platform, options.repeats, _threads(), OUTPUT, notes)),
         ("tool-chain", lambda: tool_chain(options.platform, options.repeats)),
         ("scenes", lambda: user_scenes(options.platform, options.repeats)),
         ("product", lambda: product(options.platform, options.repeats)),

@@ -1,4 +1,4 @@
-"""Recorded graphs, as orchestrations write them: every form of the calls, the keys, and what is handed on or compared."""
+"""Recorded graphs, as orchestrations write them: the forms of the calls, the keys, what is handed on or compared."""
 
 from pathlib import Path
 
