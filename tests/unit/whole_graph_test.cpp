@@ -430,7 +430,7 @@ TEST_F(WholeGraph, ABoundaryThatCannotBeReplayedIsSubmittedByTheBody) {
 }
 
 TEST_F(WholeGraph, BrokenUsesOfGraphsFailWithAReason) {
-  expect_failure(ErrorCode::INVALID_ARGS, "tensor was added after a scalar", [&](const Ops& ops) {
+  expect_failure(ErrorCode::INVALID_ARGS, "was added after a scalar", [&](const Ops& ops) {
     CoreTaskArgs boundary;
     boundary.add_scalar(1);
     boundary.add_inout(tensors[0]);
