@@ -137,3 +137,26 @@ def test_hints_change_no_result_and_are_said_to_be_ignored_once(option, note, ca
 def test_a_task_of_no_blocks_is_refused(journal, blocks):
     with pytest.raises(errors.RunError, match=rf"at least one block, and the launch specification asks for {blocks}\b"):
         journal.run(2, blocks)
+
+
+def test_programs_come_and_go_on_two_workers_while_runs_of_the_same_source_go_on():
+    first, second = Journal("a2a3sim", 2), Journal("a2a3sim", 2)
+    with first.worker, second.worker:
+        for _ in range(10):
+            running = []
+            for journal in (first, second):
+                extra = journal.worker.register(journal.program)
+                for handle in (journal.handle, extra):
+                    arrays = [np.zeros(shape, dtype=np.int32) for shape in ((12, 3), 1, 4)]
+                    args = ChipStorageTaskArgs()
+                    for array in arrays:
+                        args.add_tensor(array)
+                    for scalar in (LANES["AIC+AIV0+AIV1"], 2, 5, TOGETHER | MEET):
+                        args.add_scalar(scalar)
+                    running.append((journal.worker.submit(handle, args), arrays))
+                journal.worker.unregister(extra)  # its run is in flight
+                journal.worker.unregister(journal.worker.register(journal.program))
+            for run, (table, _, counts) in running:
+                run.wait(60)
+                assert table[:6, 0].tolist() == [5] * 6 and not table[6:].any()
+                assert counts.tolist() == [2, 4, 30, 0]
