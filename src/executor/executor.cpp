@@ -378,8 +378,9 @@ void Executor::watch_turns(bool stuck, std::uint64_t progress) {
   turn_ticks_ = stuck ? turn_ticks_ + 1 : 0;
   submitter_ticks_ = progress == last_progress_count_ ? submitter_ticks_ + 1 : 0;
   const bool kernel_waits = turn_ticks_ > kGiveUpTicks && order_.give_up(SeededOrder::Turn::kWorker);
+  const auto submitter_limit = std::min<std::int64_t>(kGiveUpSubmitterTicks, scheduler_timeout_ / kMonitorTick / 2);
   const bool submitter_waits =
-      !kernel_waits && submitter_ticks_ > kGiveUpSubmitterTicks && order_.give_up(SeededOrder::Turn::kSubmitter);
+      !kernel_waits && submitter_ticks_ > submitter_limit && order_.give_up(SeededOrder::Turn::kSubmitter);
   if (!kernel_waits && !submitter_waits) return;
   log::host(log::Level::kWarn, __func__,
             "SIMPLER_SIM_SEED: %s waits for something, so the rest of this run has no fixed order",
@@ -415,7 +416,7 @@ void Executor::find_neglected() {
 
 Executor::Waits Executor::waits_for(int running) const {
   if (running > 0) return Waits::kForKernel;
-  bool ready = gangs_.pending() || gangs_.waiting();
+  bool ready = gangs_.pending() || gangs_.waiting() || (order_.enabled() && order_.ready() > 0);
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) ready = ready || anything_queued(shape);
   if (ready) return Waits::kForCore;
   if (deferred_.count() > 0) return Waits::kForCondition;

@@ -120,6 +120,11 @@ class SeededOrder {
     ready_.clear();
     changed_.notify_all();
   }
+  // Tasks that wait for the worker's turn.
+  std::size_t ready() const {
+    const std::lock_guard lock(mutex_);
+    return ready_.size();
+  }
   bool in_turns() const {
     const std::lock_guard lock(mutex_);
     return phase_ != Phase::kOver;
