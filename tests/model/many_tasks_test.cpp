@@ -21,11 +21,10 @@ TEST(ModelExecution, OfManyRandomTasksNeverDiffersFromTheModel) {
   const std::uint64_t first = from_environment("SIMPLER_TEST_SEED", 1);
   const auto start = std::chrono::steady_clock::now();
   std::uint64_t seed = first, tasks = 0, reported = 0;
-  const auto report = [&](const char* differences) {
+  const auto report = [&](const char* outcome) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    std::printf("seeds %llu to %llu: %llu random tasks, %s to the model, %.0f s\n",
-                static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed),
-                static_cast<unsigned long long>(tasks), differences, took.count());
+    std::printf("seeds %llu to %llu: %llu random tasks, %s, %.0f s\n", static_cast<unsigned long long>(first),
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(tasks), outcome, took.count());
     std::fflush(stdout);
   };
   for (;; ++seed) {
@@ -39,10 +38,10 @@ TEST(ModelExecution, OfManyRandomTasksNeverDiffersFromTheModel) {
     if (HasFailure() || tasks >= wanted) break;
     if (tasks / kReportEvery > reported) {
       reported = tasks / kReportEvery;
-      report("0 differences");
+      report("0 differences to the model");
     }
   }
-  report(HasFailure() ? "a difference at the last seed" : "0 differences");
+  report(HasFailure() ? "a difference to the model at the last seed" : "0 differences to the model");
 }
 
 }  // namespace
