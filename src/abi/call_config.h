@@ -19,6 +19,7 @@ constexpr int kSwimlaneLevelMax = 4;
 constexpr int kDumpLevelMax = 3;
 constexpr std::uint64_t kRingTaskWindowMin = 4;      // tasks; a power of two
 constexpr std::uint64_t kRingDepPoolMin = 4;         // edges
+constexpr std::uint64_t kDefaultDepPool = 16384;     // edges; where neither configuration nor environment says more
 constexpr std::uint64_t kRingHeapMin = 1024;         // bytes: one aligned output block
 constexpr std::uint64_t kRingCountMax = 0x7FFFFFFF;  // windows and pools are counted in int32
 

@@ -42,7 +42,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"PTO2_RING_TASK_WINDOW", 16384, &abi::RuntimeEnv::ring_task_window},
     {"PTO2_RING_HEAP", std::uint64_t{256} << 20, &abi::RuntimeEnv::ring_heap},
-    {"PTO2_RING_DEP_POOL", 16384, &abi::RuntimeEnv::ring_dep_pool},
+    {"PTO2_RING_DEP_POOL", abi::kDefaultDepPool, &abi::RuntimeEnv::ring_dep_pool},
 };
 
 }  // namespace

@@ -14,6 +14,23 @@ void WholeGraphRuntime::begin_tasks(const abi::RunImage& image) {
   if (recorder_.active()) recorder_.forget();
   counts_ = {};
   noted_limit_ = false;
+  if (!noted_sizes_) note_ignored_sizes(image.rings);
+}
+
+// Once: there is one ring, and nothing that is given back. Sizes that are alike for all rings were not meant for one.
+void WholeGraphRuntime::note_ignored_sizes(const abi::RuntimeEnv& rings) {
+  bool alike = true;
+  for (int r = 1; r < graph::kRings; ++r) {
+    alike = alike && rings.ring_task_window[r] == rings.ring_task_window[0] && rings.ring_heap[r] == rings.ring_heap[0];
+  }
+  for (const std::uint64_t pool : rings.ring_dep_pool) alike = alike && pool == abi::kDefaultDepPool;
+  if (alike) return;
+  noted_sizes_ = true;
+  log::device(
+      log::Level::kWarn, "host_build_graph",
+      "ring_dep_pool and the sizes of rings 1 to 3 are ignored: a graph that is built ahead has one ring, and a "
+      "task at most %u predecessors",
+      graph::kMaxFanIn);
 }
 
 void WholeGraphRuntime::taken(const graph::TaskSpec& spec, const CoreTaskArgs& args,

@@ -66,6 +66,7 @@ class WholeGraphRuntime : public Runtime {
   bool end_graph() override;
   PTO2TaskId commit_graph() override { return last_use_; }
 
+  void note_ignored_sizes(const abi::RuntimeEnv& rings);
   // A predicate in a body is refused unless its task comes after all that write what it reads: that the boundary names
   // the tensor orders nothing.
   void require_order(const ChipTensor& operand, const graph::Task& task);
@@ -86,6 +87,7 @@ class WholeGraphRuntime : public Runtime {
   std::vector<Frame> frames_;
   Recorder recorder_;
   GraphCounts counts_;
+  bool noted_sizes_ = false;  // of the runtime's life
   bool noted_limit_ = false;  // that there are more than kMostRecordings
   PTO2TaskId last_use_ = PTO2TaskId::invalid();
   std::vector<PTO2TaskId> ends_;  // of the use that is being ended
