@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import peers
 import programs
 import scenes
-import wide
 import whole_graph
+import wide
 from programs import Graphs, Sample, best, median
 from simpler_setup.compile_cache import CompileCache
 from simpler_setup.kernel_compiler import KernelCompiler

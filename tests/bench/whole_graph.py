@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import peers
-from programs import KERNELS, Graphs, _kernel, best, median
+from programs import KERNELS, Graphs, best, compiled_kernel, median
 from simpler.task_interface import ArgDirection as D
 from simpler.task_interface import CallConfig, ChipCallable, DataType, TaskArgs, TensorArgType
 from simpler.worker import Worker
@@ -44,7 +44,7 @@ class Replays:
                 signature=[D.INOUT, D.IN, D.INOUT, D.SCALAR, D.SCALAR],
                 func_name="bench_replays",
                 binary=compiler.compile_orchestration(RUNTIME, KERNELS / "replays.cpp"),
-                children=[(0, _kernel(compiler, "empty.cpp", "aiv", []))],
+                children=[(0, compiled_kernel(compiler, "empty.cpp", "aiv", []))],
             )
         )
 
@@ -99,7 +99,7 @@ class Decoder:
                 signature=[D.INOUT] * 13,
                 func_name="decode",
                 binary=compiler.compile_orchestration(RUNTIME, _DECODER),
-                children=[(i, _kernel(compiler, "empty.cpp", kind, [])) for i, kind in enumerate(core_types)],
+                children=[(i, compiled_kernel(compiler, "empty.cpp", kind, [])) for i, kind in enumerate(core_types)],
             )
         )
         self._tensors: dict[int, list[Any]] = {}  # by steps
