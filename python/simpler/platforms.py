@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from .errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["PLATFORMS", "RUNTIMES", "Platform", "nearest", "platform_named", "runtime_named"]
+__all__ = ["PLATFORMS", "RUNTIMES", "Platform", "emulated_vendor", "nearest", "platform_named", "runtime_named"]
 
 
 class Platform(NamedTuple):
@@ -28,6 +29,11 @@ PLATFORMS: dict[str, Platform] = {
     )
 }
 RUNTIMES = ("tensormap_and_ringbuffer", "host_build_graph")
+
+
+def emulated_vendor() -> str | None:
+    """The folder of the libraries that emulate a board, from SIMPLER_EMULATED_VENDOR; None without."""
+    return os.environ.get("SIMPLER_EMULATED_VENDOR") or None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

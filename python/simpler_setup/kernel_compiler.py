@@ -1,8 +1,9 @@
 """KernelCompiler: user sources to the binaries that the runtime loads.
 
-On a simulator a kernel or an orchestration becomes one shared object, built by the host's compiler. On the board a
-kernel goes through the vendor's compiler and linker, an orchestration through the cross compiler of the device's own
-processors; both are found through `ASCEND_HOME_PATH`. Results come from the compile cache where possible.
+On a simulator, and on a board that is emulated, a kernel or an orchestration becomes one shared object, built by the
+host's compiler. On the board a kernel goes through the vendor's compiler and linker, an orchestration through the cross
+compiler of the device's own processors; both are found through `ASCEND_HOME_PATH`. Results come from the compile cache
+where possible.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .compile_cache import CompileCache, Product, Request, shared_cache
 from .compile_pool import compile_slot
 from .environment import PROJECT_ROOT, include_root
 from .errors import CompileError, MissingSymbolError, SourceNotFoundError, ToolchainError, nearest, unknown_name
-from .platforms import check_runtime, parse_platform
+from .platforms import builds_for_host, check_runtime, parse_platform
 from .pto_isa import bundled_pto_isa_root, explicit_pto_isa_root
 from .toolchain import file_identity, host_compiler
 
@@ -113,11 +114,9 @@ class KernelCompiler:
         self.platform = platform
         self.project_root = PROJECT_ROOT
         self._cache = cache or shared_cache
-        self._vendor = {} if self.is_simulator else self._find_vendor_tools()
-
-    @property
-    def is_simulator(self) -> bool:
-        return self.variant == "sim"
+        #: Whether the host's compiler makes everything, as for a simulator, and for a board that is emulated.
+        self.builds_for_host = builds_for_host(platform)
+        self._vendor = {} if self.builds_for_host else self._find_vendor_tools()
 
     # -- include folders ------------------------------------------------------------------------------------------
 
@@ -150,14 +149,15 @@ class KernelCompiler:
     ) -> bytes:
         """The binary of one kernel: a shared object on a simulator, a linked ELF file on the board.
 
-        `pto_isa_root` (or `PTO_ISA_ROOT`) replaces the bundled tile library by the one below that folder. With
+        `pto_isa_root` (or `PTO_ISA_ROOT`) replaces the bundled tile library by the one below that folder; a board needs
+        one. With
         `build_dir` the file is also left there. Raises SourceNotFoundError, CompileError (with the compiler's own
         message and the command), MissingSymbolError when there is no kernel_entry.
         """
         if core_type not in _CORES:
             raise ValueError(unknown_name("core_type", core_type, _CORES))
         source = self._source(source_path, "kernel")
-        step = (self._sim_kernel if self.is_simulator else self._vendor_kernel)(core_type, pto_isa_root)
+        step = (self._sim_kernel if self.builds_for_host else self._vendor_kernel)(core_type, pto_isa_root)
         return self._compile(source, step, extra_include_dirs, build_dir, f"{source.stem}.{core_type}")
 
     def compile_orchestration(
@@ -178,7 +178,7 @@ class KernelCompiler:
 
     def incore_compile_cache_token(self, core_type: str) -> str:
         """Text that differs whenever kernels of this type may compile differently."""
-        step = (self._sim_kernel if self.is_simulator else self._vendor_kernel)(core_type, None)
+        step = (self._sim_kernel if self.builds_for_host else self._vendor_kernel)(core_type, None)
         return "\0".join([step.compiler, *step.command, *step.includes])
 
     def compile_cache_token(self, runtime: str, core_types: Sequence[str]) -> str:
@@ -220,7 +220,12 @@ class KernelCompiler:
         return _Step("kernel", tuple(command), compiler.identity, includes, entry=KERNEL_ENTRY)
 
     def _vendor_kernel(self, core_type: str, pto_isa_root: object | None) -> _Step:
-        isa, _ = self._isa_includes(pto_isa_root)
+        isa, foreign = self._isa_includes(pto_isa_root)
+        if not foreign:
+            raise ValueError(
+                f"kernels for {self.platform} need the vendor's tile library, the bundled one is for simulators: pass "
+                "pto_isa_root, or set PTO_ISA_ROOT, to a folder that has include/pto"
+            )
         command = [
             self._vendor["ccec"],
             *_VENDOR_KERNEL,
@@ -239,7 +244,7 @@ class KernelCompiler:
     def _orchestration(self, runtime_name: str) -> _Step:
         defines = [f"-D{_ARCH_MACRO[self.arch]}=1", f"-D{_RUNTIME_MACRO[check_runtime(runtime_name)]}=1"]
         includes = tuple(self.get_orchestration_include_dirs(runtime_name))
-        if not self.is_simulator and runtime_name != "host_build_graph":  # runs on the device's own processors
+        if not self.builds_for_host and runtime_name != "host_build_graph":  # runs on the device's own processors
             cross = self._vendor["aarch64-g++"]
             command = [cross, *_ORCHESTRATION, *_GCC_ORCHESTRATION, _BUILD_ID, *defines]
             return _Step("orchestration", tuple(command), file_identity(cross), includes)

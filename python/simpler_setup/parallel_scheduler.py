@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Callable
 
-from .platforms import is_simulator
+from .platforms import builds_for_host
 
 _MAX_DEVICE_ID = 65535  # a larger one is a slip of the keyboard, and its range would fill the memory
 _TERM_GRACE_S = 2.0  # a child that is told to end gets this long before it is killed
@@ -50,7 +50,7 @@ def format_device_range(ids: Sequence[int]) -> str:
 def default_max_parallel(platform: str, device_ids: Sequence[int]) -> int:
     """Children at once: one per device, on a simulator no more than CPUs; at least 1."""
     limit = len(device_ids)
-    if is_simulator(platform):
+    if builds_for_host(platform):
         try:
             cpus = len(os.sched_getaffinity(0))
         except AttributeError:

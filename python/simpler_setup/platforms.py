@@ -37,6 +37,28 @@ def is_simulator(platform: str) -> bool:
     return parse_platform(platform)[1] == "sim"
 
 
+def builds_for_host(platform: str) -> bool:
+    """Whether the host's compiler makes what runs on a platform: a simulator, or a board that is emulated."""
+    return is_simulator(platform) or _rows.emulated_vendor() is not None
+
+
+def counts_as(platform: str) -> str:
+    """The platform whose name chooses cases and tests: an emulated board runs those of its simulator."""
+    if _rows.emulated_vendor() is None or PLATFORMS.get(platform, ("", "sim"))[1] == "sim":
+        return platform
+    return to_platform(PLATFORMS[platform][0], "sim")
+
+
+def emulation_note(platform: str) -> str | None:
+    """What to tell the user when an emulated board stands in for `platform`; else None."""
+    if counts_as(platform) == platform:
+        return None
+    return (
+        f"platform {platform} is emulated by the vendor library in {_rows.emulated_vendor()}, without a board; "
+        f"filters take it for {counts_as(platform)}"
+    )
+
+
 def discover_runtimes(arch: str) -> list[str]:
     """The runtimes that serve an arch, sorted."""
     if arch not in ARCHS:

@@ -19,7 +19,7 @@ import pytest
 from . import sanitizers
 from .errors import SceneError
 from .log_config import DEFAULT_LOG_LEVEL, parse_level  # also names the levels, for pytest's --log-level
-from .platforms import parse_platform
+from .platforms import counts_as, emulation_note, parse_platform
 from .scene import options, selection
 from .scene.declarations import SceneTestLevel, check_manual, unsupported_reason
 from .scene.workers import close_worker, open_worker
@@ -215,10 +215,19 @@ def _worker_settings(config: pytest.Config) -> tuple[dict[str, int], list[str]]:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     platform = _option(config, "--platform")
-    return f"simpler: platform {platform}, devices {_option(config, '--device', '0')}" if platform else None
+    if not platform:
+        return None
+    header = f"simpler: platform {platform}, devices {_option(config, '--device', '0')}"
+    emulated = emulation_note(platform)
+    return f"{header}\nsimpler: {emulated}" if emulated else header
 
 
 # -- selection ----------------------------------------------------------------------------------------------------
+
+
+def _filter_platform(config: pytest.Config) -> str | None:
+    platform = _option(config, "--platform")
+    return counts_as(platform) if platform else None
 
 
 def _scene_class(item: pytest.Item) -> Any | None:
@@ -269,7 +278,7 @@ def _is_manual(item: pytest.Item, platform: str | None) -> bool:
 
 
 def _keeps_other(config: pytest.Config, item: pytest.Item) -> bool:
-    platform, runtime = _option(config, "--platform"), _option(config, "--runtime")
+    platform, runtime = _filter_platform(config), _option(config, "--runtime")
     if not selection.manual_allows(_is_manual(item, platform), _option(config, "--manual", "exclude") or "exclude"):
         return False
     platforms = item.get_closest_marker("platforms")
@@ -411,7 +420,7 @@ def _device_ids(config: pytest.Config) -> list[int]:
     if not name.startswith("gw") or not name[2:].isdigit():
         return ids
     first = int(name[2:]) % len(ids)
-    if str(_option(config, "--platform") or "").endswith("sim"):
+    if (_filter_platform(config) or "").endswith("sim"):
         return ids[first:] + ids[:first]
     return [ids[first]]
 

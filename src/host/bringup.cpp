@@ -47,7 +47,8 @@ Status Bringup::find_geometry() {
       vector > 0) {
     limit = std::min({static_cast<int>(cube), static_cast<int>(vector) / executor::kVectorLanes, limit});
   }
-  std::vector<std::uint64_t> windows(static_cast<std::size_t>(arch_.clusters * (1 + executor::kVectorLanes)));
+  // A chip may have more cores than a launch can use.
+  std::vector<std::uint64_t> windows(static_cast<std::size_t>(arch_.physical_clusters * (1 + executor::kVectorLanes)));
   int count = static_cast<int>(windows.size());
   if (Status status = device_.run("core_registers", &Driver::core_registers, driver::CoreRegisters::kControl,
                                   windows.data(), &count);

@@ -11,17 +11,16 @@
 #include "abi/run_image.h"
 #include "base/log.h"
 #include "frontend/device_program.h"
+#include "host/backend.h"
 #include "host/recovery.h"
 #include "host/runner_parts.h"
 #include "host/runs.h"
-#include "host/sim_options.h"
 
 namespace simpler::host {
 namespace {
 
 using driver::Driver;
 
-constexpr std::string_view kSimSuffix = "sim";
 constexpr std::int64_t kFinalizeLimitNs = 10'000'000'000;  // of waiting for a run before its device is given up
 constexpr int kResetAttempts = 3;
 
@@ -44,11 +43,10 @@ int arena_copies(std::string_view runtime) { return runtime == frontend::kHostBu
 
 class DeviceRunner::Impl {
  public:
-  Impl(const RunnerOptions& options, const executor::ArchProfile& arch, driver::SoftChip chip,
-       std::unique_ptr<driver::SoftDriver> soft, const Timeouts& timeouts)
-      : chip_(chip),
-        soft_(std::move(soft)),
-        parts_(options, arch, chip.clusters, soft_ != nullptr ? soft_->table() : *options.driver, timeouts),
+  Impl(const RunnerOptions& options, std::unique_ptr<Backend> backend)
+      : backend_(std::move(backend)),
+        parts_(options, backend_->arch(), backend_->clusters(), backend_->driver(),
+               options.timeouts.value_or(resolve_timeouts(backend_->simulated()))),
         runs_(parts_) {}
   ~Impl() {
     if (!inherited()) static_cast<void>(finalize());
@@ -67,10 +65,7 @@ class DeviceRunner::Impl {
     if (const int code = device.call(&Driver::set_op_timeout, parts_.timeouts.op_us, &actual); code != driver::kOk)
       log::host(log::Level::kWarn, __func__, "set_op_timeout failed: %d", code);
     const RunnerOptions& options = parts_.options;
-    DeviceBinaries binaries{options.dispatcher, options.program, options.cores};
-    if (soft_ != nullptr || binaries.program.empty())
-      binaries = {"builtin", driver::builtin_program(options.runtime), "builtin"};
-    parts_.bringup.take(std::move(binaries));
+    parts_.bringup.take(backend_->take_binaries());
     if (Status status = parts_.bringup.ensure(); !status.ok()) return status;
     if (options.dma_engines != 0) {
       if (Status status = parts_.bringup.provision_dma(options.dma_engines); !status.ok()) return status;
@@ -248,8 +243,8 @@ class DeviceRunner::Impl {
   // ---- facts ----
 
   int device_id() const { return parts_.options.device_id; }
-  int cluster_count() const { return chip_.clusters; }
-  int thread_count() const { return chip_.threads; }
+  int cluster_count() const { return parts_.bringup.block_limit(); }
+  int thread_count() const { return backend_->threads(); }
   // Orchestrations loaded where the runtime has them run: on the host, or on the device.
   std::uint64_t loads(bool on_host) const {
     return on_host == (parts_.options.runtime == frontend::kHostBuiltRuntime) ? loads_.load() : 0;
@@ -320,9 +315,8 @@ class DeviceRunner::Impl {
     }
   }
 
-  const driver::SoftChip chip_;
   const pid_t owner_pid_ = getpid();
-  std::unique_ptr<driver::SoftDriver> soft_;  // nullptr: the driver is somebody else's
+  std::unique_ptr<Backend> backend_;
   mutable RunnerParts parts_;
   Runs runs_;
   std::map<std::uint64_t, std::size_t> user_memory_;  // address -> bytes, of malloc
@@ -334,32 +328,9 @@ class DeviceRunner::Impl {
 Status DeviceRunner::open(const RunnerOptions& options, std::unique_ptr<DeviceRunner>* runner) {
   if (options.device_id < 0)
     return fail(ErrorKind::kValue, format("device_id=%d is negative: ids start at 0", options.device_id));
-  const std::string_view platform = options.platform;
-  const bool simulated =
-      platform.size() > kSimSuffix.size() && platform.substr(platform.size() - kSimSuffix.size()) == kSimSuffix;
-  const executor::ArchProfile* arch =
-      executor::find_arch(simulated ? platform.substr(0, platform.size() - kSimSuffix.size()) : platform);
-  if (arch == nullptr)
-    return fail(ErrorKind::kValue,
-                format("platform \"%s\" is unknown: use a2a3sim or a5sim", options.platform.c_str()));
-  if (!simulated && options.driver == nullptr) {
-    return fail(ErrorKind::kDevice,
-                format("platform %s needs the board's driver, which this version does not have: use %ssim",
-                       options.platform.c_str(), options.platform.c_str()));
-  }
-  if (std::find(std::begin(frontend::kRuntimeNames), std::end(frontend::kRuntimeNames), options.runtime) ==
-      std::end(frontend::kRuntimeNames)) {
-    return fail(ErrorKind::kValue, format("runtime \"%s\" is unknown: use tensormap_and_ringbuffer or host_build_graph",
-                                          options.runtime.c_str()));
-  }
-  driver::SoftChip chip{arch->clusters, arch->device_threads, arch->name};
-  if (simulated) {
-    if (Status status = resolve_sim_options(options, *arch, &chip); !status.ok()) return status;
-  }
-  std::unique_ptr<driver::SoftDriver> soft;
-  if (options.driver == nullptr) soft = std::make_unique<driver::SoftDriver>(chip);
-  auto impl = std::make_unique<Impl>(options, *arch, chip, std::move(soft),
-                                     options.timeouts.value_or(resolve_timeouts(simulated)));
+  std::unique_ptr<Backend> backend;
+  if (Status status = Backend::open(options, &backend); !status.ok()) return status;
+  auto impl = std::make_unique<Impl>(options, std::move(backend));
   if (Status status = impl->open(); !status.ok()) return status;
   runner->reset(new DeviceRunner(std::move(impl)));
   return Status();

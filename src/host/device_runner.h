@@ -35,7 +35,7 @@ namespace simpler::host {
 class Collector;
 
 struct RunnerOptions {
-  std::string platform;  // a2a3sim, a5sim
+  std::string platform;  // a2a3sim, a5sim, a2a3, a5
   std::string runtime;   // tensormap_and_ringbuffer, host_build_graph
   int device_id = 0;     // >= 0
   int sim_clusters = 0;  // clusters that the simulator models; 0: SIMPLER_SIM_CLUSTERS, else 8

@@ -120,7 +120,9 @@ TEST(DeviceRunnerOpen, RefusesWhatItCannotBeWithTheReason) {
   const Case cases[] = {
       {{"a4sim", "tensormap_and_ringbuffer"}, ErrorKind::kValue, "\"a4sim\" is unknown"},
       {{"sim", "tensormap_and_ringbuffer"}, ErrorKind::kValue, "\"sim\" is unknown"},
-      {{"a2a3", "tensormap_and_ringbuffer"}, ErrorKind::kDevice, "use a2a3sim"},
+      {{"a2a3", "tensormap_and_ringbuffer"},
+       ErrorKind::kDevice,
+       "(a2a3sim needs none of this): the library libruntime.so"},
       {{"a2a3sim", "fast"}, ErrorKind::kValue, "runtime \"fast\" is unknown"},
       {{"a2a3sim", "tensormap_and_ringbuffer", -1}, ErrorKind::kValue, "device_id=-1"},
       {{"a2a3sim", "tensormap_and_ringbuffer", 0, 25}, ErrorKind::kValue, "sim_clusters=25 is out of range: 1..24"},

@@ -87,7 +87,7 @@ class _Program:
 
         def job() -> bytes:
             data = self.compiler.compile_incore(source, core_type, extra_include_dirs=folders)
-            return data if self.compiler.is_simulator else elf_parser.extract_text_section(data)
+            return data if self.compiler.builds_for_host else elf_parser.extract_text_section(data)
 
         return (source, self.compiler.platform, core_type, *folders), job
 

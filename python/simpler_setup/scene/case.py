@@ -269,14 +269,16 @@ class SceneTestCase:
 
     @classmethod
     def _matching_cases(cls, st_platform: str, request: Any) -> list[dict[str, Any]]:
-        """The cases that the session's options select."""
+        """The cases that the session's options select; their names become the property "cases" of the test's report."""
         option = request.config.getoption
-        return selection.matching_cases(
+        cases = selection.matching_cases(
             cls,
             st_platform,
             selection.parse_selectors(option("--case", default=None)),
             option("--manual", default="exclude") or "exclude",
         )
+        request.node.user_properties.append(("cases", ", ".join(case["name"] for case in cases)))
+        return cases
 
     @staticmethod
     def _effective_enable_dep_gen(request: Any, *, warn: bool = False) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Callable, NamedTuple, NoReturn
 from .. import pto_isa, sanitizers
 from ..errors import nearest, unknown_name
 from ..parallel_scheduler import device_range_to_list
-from ..platforms import PLATFORMS, RUNTIMES
+from ..platforms import PLATFORMS, RUNTIMES, builds_for_host
 from . import runs
 from .selection import MANUAL_MODES
 
@@ -217,7 +217,7 @@ def set_tile_checks(platform: str, off: bool) -> list[str]:
         from ..kernel_compiler import KernelCompiler
 
         KernelCompiler._tile_checks = not off
-    if off and platform and not platform.endswith("sim"):
+    if off and platform and not builds_for_host(platform):
         return [f"--no-tile-checks has no effect on {platform}: it is not a simulator"]
     return []
 

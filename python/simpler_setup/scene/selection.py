@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import SceneError, nearest
+from ..platforms import counts_as
 
 MANUAL_MODES = ("exclude", "include", "only")
 
@@ -55,6 +56,7 @@ def matching_cases(
     cls: Any, platform: str, selectors: Sequence[Selector] = (), mode: str = "exclude"
 ) -> list[dict[str, Any]]:
     """The cases of a class to run, in their order in the file."""
+    platform = counts_as(platform)
     return [
         case
         for case in cls.CASES

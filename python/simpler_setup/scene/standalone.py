@@ -17,6 +17,7 @@ from typing import Any
 from .. import sanitizers
 from ..log_config import DEFAULT_LOG_LEVEL, LOG_LEVEL_CHOICES, configure_logging
 from ..parallel_scheduler import default_max_parallel, format_device_range
+from ..platforms import counts_as, emulation_note
 from . import callables, options, runs, selection
 from .declarations import SceneTestLevel, unsupported_reason
 from .dispatch import Dispatcher, follow_dispatcher
@@ -138,6 +139,9 @@ class _Session:
         if self.platform is None and not chosen.list:
             raise UsageError("-p/--platform is required: a2a3sim or a5sim simulate, a2a3 or a5 run on a board")
         configure_logging(chosen.log_level)
+        emulated = emulation_note(self.platform or "")
+        if emulated:
+            print(f"NOTE: {emulated}", file=sys.stderr, flush=True)
         try:
             self.devices = options.parse_devices(chosen.device)
             self.max_parallel = options.parse_max_parallel(chosen.max_parallel)
@@ -208,7 +212,7 @@ class _Session:
                     continue
                 if not self.source_of[cls].wants(cls, case):
                     continue
-                if self.platform and self.platform not in case["platforms"]:
+                if self.platform and counts_as(self.platform) not in case["platforms"]:
                     continue
                 manual, reason = case.get("manual", False), unsupported_reason(cls)
                 marks = [f"{label_of(cls, case)}  level {int(cls._st_level)}  {cls._st_runtime}"]

@@ -147,9 +147,10 @@ class SoftDriver::Impl {
         mark_sticky(device, format("the program of device %d has not returned", ordinal));
         device.abandoned = true;
       }
-      if (device.abandoned) return fail(kInternalError, device.why);
+      if (device.abandoned && !options_.always_resets) return fail(kInternalError, device.why);
+      if (device.abandoned) leave_behind(ordinal, device);
       device.references = 0;
-      device.sticky = false;
+      device.sticky = device.abandoned = false;
     }
     end_generation(ordinal, false);
     return kOk;
@@ -509,6 +510,7 @@ class SoftDriver::Impl {
   }
   // Whether everything may be destroyed; waits for work that is about to end.
   bool ends() {
+    if (!left_behind_.empty()) return false;
     for (auto& [ordinal, device] : devices_) {
       notice_abandoned(ordinal, device);
       if (device.abandoned) return false;
@@ -789,6 +791,15 @@ class SoftDriver::Impl {
     std::memcpy(bytes, &header, sizeof header);
   }
 
+  // Keeps what a program that does not return may still use, for good.
+  void leave_behind(int ordinal, Device& device) {
+    for (auto& stream : streams_.take_all(ordinal)) left_behind_.push_back(std::move(stream));
+    for (auto& program : modules_.take_all(ordinal)) left_behind_.push_back(std::move(program));
+    for (auto& code : codes_.take_all(ordinal)) left_behind_.push_back(std::move(code));
+    memory_.leave_behind(ordinal);
+    device.executing.clear();
+  }
+
   // Takes everything that a device has. Streams first: they wait for their work.
   void end_generation(int ordinal, bool count) {
     std::vector<std::shared_ptr<SoftStream>> streams;
@@ -830,6 +841,7 @@ class SoftDriver::Impl {
   bool acl_ready_ = false;
   std::chrono::microseconds op_limit_{0};
   std::size_t left_at_reset_ = 0;
+  std::vector<std::shared_ptr<void>> left_behind_;
   std::map<int, Device> devices_;
   std::unordered_map<std::uint64_t, Binding> bindings_;  // by thread
   HandleTable<SoftStream, Stream> streams_;

@@ -8,7 +8,8 @@
 // Reset     A device begins a new generation when its last reference goes, or by force: what was made before is gone, and
 //           its handles answer kInvalidHandle. After a limit for operations passed, or a kernel did not return, the device
 //           answers kDriverInternal to everything, until it is reset by force; while its program still runs, that fails
-//           too, and the device with its memory, code and threads is left alone for good.
+//           too, and the device with its memory, code and threads is left alone for good. On request the reset works even
+//           then: the device begins anew, and only what the old generation had is left alone.
 // Lifetime  The table is valid while the object lives. Its destructor frees what was not freed.
 // Threads   As Driver says.
 #pragma once
@@ -30,6 +31,7 @@ struct SoftOptions {
   std::size_t guard_bytes = 0;    // on both sides of each allocation, checked when it is freed
   std::size_t byte_limit = 0;     // of each device; 0: what the host has
   std::uint32_t dma_engines = 0;  // bit n: engine n
+  bool always_resets = false;     // as a board does: see Reset
 };
 
 // What is alive, over all devices.

@@ -63,7 +63,7 @@ class SoftMemory {
   Freed free(std::uint64_t address) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(address);
-    if (found == blocks_.end()) return Freed::kUnknown;
+    if (found == blocks_.end() || found->second.device == kNobody) return Freed::kUnknown;
     return remove(found);
   }
 
@@ -82,6 +82,15 @@ class SoftMemory {
     return count;
   }
 
+  // The device's blocks are neither counted nor freed from now on; their addresses stay known.
+  void leave_behind(int device) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [address, block] : blocks_) {
+      if (block.device == device) block.device = kNobody;
+    }
+    used_[device] = 0;
+  }
+
   // The block that holds the address; false if there is none. *room: bytes from the address to the block's end.
   bool find(std::uint64_t address, std::size_t* room) const {
     const std::lock_guard lock(mutex_);
@@ -96,7 +105,8 @@ class SoftMemory {
 
   std::size_t count() const {
     const std::lock_guard lock(mutex_);
-    return blocks_.size();
+    return static_cast<std::size_t>(std::count_if(blocks_.begin(), blocks_.end(),
+                                                  [](const auto& entry) { return entry.second.device != kNobody; }));
   }
   std::size_t total() const {
     const std::lock_guard lock(mutex_);
@@ -107,6 +117,7 @@ class SoftMemory {
 
  private:
   static constexpr unsigned char kGuardByte = 0xFD;
+  static constexpr int kNobody = -1;
   struct Block {
     std::size_t bytes = 0;
     int device = 0;

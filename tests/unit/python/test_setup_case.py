@@ -302,7 +302,7 @@ class CountingCompiler:
     """Stands for KernelCompiler; fails on sources named bad."""
 
     calls = []
-    is_simulator = True
+    builds_for_host = True
 
     def __init__(self, platform):
         self.platform = platform

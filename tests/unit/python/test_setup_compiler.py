@@ -23,7 +23,7 @@ needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def own_cache(monkeypatch, tmp_path):
     """Caches of the test alone; no compiler from the caller's environment."""
     monkeypatch.setenv("SIMPLER_CACHE_DIR", str(tmp_path / "cache"))
-    for name in ("CXX", "SIMPLER_SIM_CXX", "PTO_ISA_ROOT", "ASCEND_HOME_PATH"):
+    for name in ("CXX", "SIMPLER_SIM_CXX", "PTO_ISA_ROOT", "ASCEND_HOME_PATH", "SIMPLER_EMULATED_VENDOR"):
         monkeypatch.delenv(name, raising=False)
     toolchain._resolve.cache_clear()
     yield
@@ -316,18 +316,76 @@ def toolkit(monkeypatch, script, tmp_path):
     monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path / "cann"))
 
 
+@pytest.fixture
+def vendor_isa(monkeypatch, tmp_path):
+    (tmp_path / "isa/include/pto").mkdir(parents=True)
+    monkeypatch.setenv("PTO_ISA_ROOT", str(tmp_path / "isa"))
+    return tmp_path / "isa"
+
+
+VENDOR_COMMAND = """-c -O3 -g -x cce -Wall -std=c++17 --cce-aicore-only -mllvm -cce-aicore-stack-size=0x8000
+ -mllvm -cce-aicore-function-stack-size=0x8000 -mllvm -cce-aicore-record-overflow=false
+ -mllvm -cce-aicore-addr-transform -mllvm -cce-aicore-dcci-insert-for-scalar=false
+ -DMEMORY_BASE{more} --cce-aicore-arch=dav-{arch} -D{macro}=1
+ -I{isa}/include -I{isa}/include/pto -I{headers}/kernel -I{extra} -o"""
+
+
 @pytest.mark.usefixtures("toolkit")
-@pytest.mark.parametrize("platform, arch", [("a2a3", "dav-c220-cube"), ("a5", "dav-c310-cube")])
-def test_a_board_kernel_is_compiled_and_linked(write, platform, arch):
-    text = compiler(platform).compile_incore(write("k.cpp", ""), "aic").decode()
-    assert f"--cce-aicore-arch={arch}" in text and "linked -e kernel_entry" in text
-    assert ("cce-vf-aa-between-iters" in text) == (platform == "a5")
+@pytest.mark.parametrize(
+    "platform, core, arch, macro, more",
+    [
+        ("a2a3", "aic", "c220-cube", "SIMPLER_ARCH_A2A3", ""),
+        ("a2a3", "aiv", "c220-vec", "SIMPLER_ARCH_A2A3", ""),
+        ("a5", "aic", "c310-cube", "SIMPLER_ARCH_A5", " -mllvm -cce-vf-aa-between-iters=true"),
+        ("a5", "aiv", "c310-vec", "SIMPLER_ARCH_A5", " -mllvm -cce-vf-aa-between-iters=true"),
+    ],
+)
+def test_a_board_kernel_is_compiled_and_linked(write, vendor_isa, tmp_path, platform, core, arch, macro, more):
+    source = write("k.cpp", "")
+    text = compiler(platform).compile_incore(source, core, extra_include_dirs=[tmp_path]).decode()
+    headers = environment.include_root()
+    wanted = VENDOR_COMMAND.format(more=more, arch=arch, macro=macro, isa=vendor_isa, headers=headers, extra=tmp_path)
+    assert text.startswith(wanted.replace("\n", "") + " "), text
+    assert f" {source} -MMD -MF " in text and text.endswith("linked -e kernel_entry\n"), text
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_a_board_kernel_needs_the_vendors_tile_library(write):
+    with pytest.raises(ValueError, match="set PTO_ISA_ROOT"):
+        compiler("a2a3").compile_incore(write("k.cpp", ""))
+
+
+@pytest.mark.usefixtures("toolkit", "vendor_isa")
+def test_a_board_compiler_that_fails_is_quoted(script, write):
+    script("cann/bin/ccec", "echo 'error: no such instruction' >&2; exit 3")
+    with pytest.raises(CompileError, match=r"exit code 3(?s:.*)no such instruction(?s:.*)--cce-aicore-only"):
+        compiler("a5").compile_incore(write("k.cpp", ""))
 
 
 @pytest.mark.usefixtures("toolkit")
 def test_a_board_orchestration_goes_through_the_cross_compiler(write):
-    text = compiler("a2a3").compile_orchestration("tensormap_and_ringbuffer", write("o.cpp", "")).decode()
-    assert "-DSIMPLER_RUNTIME_STREAMING=1" in text and "--build-id=sha1" in text
+    source = write("o.cpp", "")
+    text = compiler("a2a3").compile_orchestration("tensormap_and_ringbuffer", source).decode()
+    root = environment.include_root()
+    assert text.startswith(
+        "-shared -fPIC -O2 -std=c++17 -pthread -fno-gnu-unique -fstack-reuse=none -Wl,--build-id=sha1 "
+        f"-DSIMPLER_ARCH_A2A3=1 -DSIMPLER_RUNTIME_STREAMING=1 -I{root}/orchestration -I{root}/kernel -I{root} -o "
+    ), text
+    assert f" {source} -MMD -MF " in text
+
+
+@needs_gxx
+@pytest.mark.usefixtures("toolkit")
+def test_a_host_built_orchestration_goes_through_the_hosts_compiler(write):
+    source = write("o.cpp", "extern \"C\" int runs_here() { return 1; }")
+    assert "runs_here" in exported_symbols(compiler("a2a3").compile_orchestration("host_build_graph", source))
+
+
+@needs_gxx
+def test_an_emulated_board_needs_no_toolkit(monkeypatch, write, tmp_path):
+    monkeypatch.setenv("SIMPLER_EMULATED_VENDOR", str(tmp_path))
+    source = write("k.cpp", "#ifdef __CPU_SIM\n#define VALUE 6\n#endif\n" + KERNEL)
+    assert call(compiler("a2a3").compile_incore(source), tmp_path) == 6
 
 
 # -- parallel compiles ----------------------------------------------------------------------------------------------

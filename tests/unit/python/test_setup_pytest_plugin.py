@@ -360,6 +360,17 @@ def facts(request):
 """
 
 
+def test_an_emulated_board_runs_what_its_simulator_runs(session, monkeypatch):
+    simulated = session("--platform", "a5sim", "--manual", "include", test_scenes=SCENES, test_functions=FUNCTIONS)
+    monkeypatch.setenv("SIMPLER_EMULATED_VENDOR", "/the/folder")
+    emulated = session("--platform", "a5", "--manual", "include")
+    assert emulated.cases() == simulated.cases() != []
+    assert emulated.counts() == simulated.counts()
+    assert "ELSEWHERE" in emulated.out and "\nBOARD" not in emulated.out and "PLATFORM a5\n" in emulated.out
+    assert "simpler: platform a5 is emulated by the vendor library in /the/folder, without a board" in emulated.out
+    assert "is emulated by" not in simulated.out
+
+
 def test_a_conftest_may_register_the_same_options(session):
     ran = on_sim(
         session, "--rounds", "3", "--devices", "4",

@@ -73,17 +73,18 @@ def run(tmp_path_factory):
     env = {**os.environ, "PYTHONPATH": path, "SETUP_FAKES": "1", "SIMPLER_OUTPUT_DIR": str(folder / "outputs")}
     cache = {}
 
-    def run_script(*arguments):
-        if arguments not in cache:
-            cache[arguments] = subprocess.run(
+    def run_script(*arguments, emulated=""):
+        key = (*arguments, emulated)
+        if key not in cache:
+            cache[key] = subprocess.run(
                 [sys.executable, str(script), *arguments],
                 capture_output=True,
                 text=True,
-                env=env,
+                env={**env, "SIMPLER_EMULATED_VENDOR": emulated},
                 check=False,
                 timeout=60,
             )
-        return cache[arguments]
+        return cache[key]
 
     return run_script
 
@@ -107,6 +108,15 @@ def test_runtimes_come_one_after_the_other(run):
     done = run("-p", "a5sim", "--level", "2")
     assert re.findall(r"L2 Runtime: (\w+)", done.stdout) == ["host_build_graph", "tensormap_and_ringbuffer"]
     assert verdicts(done)[0] == ("TestOther::one", "PASSED") and done.returncode == 0
+
+
+def test_an_emulated_board_runs_the_cases_of_its_simulator(run):
+    done = run("-p", "a2a3", emulated="/the/folder")
+    assert done.returncode == 0 and verdicts(done) == verdicts(run(*SIM))
+    assert "NOTE: platform a2a3 is emulated by the vendor library in /the/folder, without a board" in done.stderr
+    assert "filters take it for a2a3sim" in done.stderr
+    assert run("-p", "a2a3", "--list", emulated="/the/folder").stdout == run(*SIM, "--list").stdout
+    assert "NOTE" not in run(*SIM, emulated="/the/folder").stderr
 
 
 def test_a_host_level_class_is_skipped_with_the_reason(run):
