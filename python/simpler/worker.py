@@ -129,8 +129,8 @@ class Worker:
             self._owner_thread = threading.get_ident()
             self._become(_READY)
 
-    def close(self) -> None:
-        """Waits up to 10 s for runs in flight, then frees everything. Idempotent.
+    def close(self, *, timeout_s: float = _CLOSE_BUDGET_S) -> None:
+        """Waits up to `timeout_s` for runs in flight, then frees everything. Idempotent.
 
         TimeoutError if a run takes longer: nothing is torn down and close() can be called again. Only the thread that
         called init() may close a ready worker.
@@ -144,7 +144,7 @@ class Worker:
                 self._become(_CLOSED)
         chip = self._chip_worker
         if chip.initialized:
-            chip._pipeline.drain(_CLOSE_BUDGET_S)  # type: ignore[union-attr]
+            chip._pipeline.drain(timeout_s)  # type: ignore[union-attr]
         try:
             self._memory.close()
         finally:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Callable, TypeVar
 
 T = TypeVar("T")
@@ -68,11 +68,17 @@ def compile_slot() -> Iterator[None]:
 def run_all(jobs: Iterable[Callable[[], T]]) -> list[T]:
     """Results of the jobs in their order, run on as many threads as the budget allows.
 
-    Every job ends before this returns; the first failure, in job order, is raised.
+    Every job ends before this returns; the first failure, in job order, is raised. When interrupted, jobs that have not
+    started are dropped.
     """
     todo = list(jobs)
     if len(todo) == 1:
         return [todo[0]()]
     with ThreadPoolExecutor(max_workers=max(1, current_compile_workers()), thread_name_prefix="compile") as pool:
         futures = [pool.submit(job) for job in todo]
+        try:
+            wait(futures)
+        except BaseException:  # Ctrl-C
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [future.result() for future in futures]

@@ -22,7 +22,7 @@ from .log_config import DEFAULT_LOG_LEVEL, parse_level  # also names the levels,
 from .platforms import counts_as, emulation_note, parse_platform
 from .scene import options, selection
 from .scene.declarations import SceneTestLevel, check_manual, unsupported_reason
-from .scene.workers import close_worker, open_worker
+from .scene.workers import close_soon, close_worker, open_worker
 from .session_alarm import SessionAlarm, answer_stack_requests
 
 _MARKERS = (
@@ -52,6 +52,9 @@ _OWN_OPTIONS = (
 
 _failed_key = pytest.StashKey[bool]()
 _alarm_key = pytest.StashKey[SessionAlarm]()
+_interrupted_key = pytest.StashKey[bool]()
+_stuck_key = pytest.StashKey[bool]()
+_configs: list[pytest.Config] = []  # of the sessions in this process; the hook for Ctrl-C does not get its own
 _notes_key = pytest.StashKey[list[str]]()
 
 # -- options ------------------------------------------------------------------------------------------------------
@@ -149,6 +152,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _configs.append(config)
     for line in _MARKERS:
         config.addinivalue_line("markers", line)
     for alias, target in getattr(config._parser, "_simpler_aliases", {}).items():
@@ -410,7 +414,16 @@ class WorkerPool:
     def retire(self, devices: Sequence[int] | None = None) -> None:
         """Close the workers of some devices, or all."""
         for key in [key for key in self._workers if devices is None or key[1] in devices]:
-            close_worker(self._workers.pop(key), lambda text: warnings.warn(pytest.PytestWarning(text), stacklevel=1))
+            close_worker(self._workers.pop(key), _warn)
+
+    def retire_soon(self) -> bool:
+        """Close all workers of an interrupted session; False when one is too busy for that."""
+        workers, self._workers = self._workers, {}
+        return all([close_soon(worker) for worker in workers.values()])
+
+
+def _warn(text: str) -> None:
+    warnings.warn(pytest.PytestWarning(text), stacklevel=1)
 
 
 def _device_ids(config: pytest.Config) -> list[int]:
@@ -444,7 +457,10 @@ def st_platform(request: pytest.FixtureRequest) -> str:
 def _l2_worker_pool(request: pytest.FixtureRequest, st_platform: str) -> Iterator[WorkerPool]:
     pool = WorkerPool(st_platform, _worker_settings(request.config)[0])
     yield pool
-    pool.retire()
+    if request.config.stash.get(_interrupted_key, False):
+        request.config.stash[_stuck_key] = not pool.retire_soon()
+    else:
+        pool.retire()
 
 
 @pytest.fixture
@@ -498,6 +514,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     alarm = session.config.stash.get(_alarm_key, None)
     if alarm is not None:
         alarm.start()
+
+
+def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    for config in _configs:
+        config.stash[_interrupted_key] = True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config in _configs:
+        _configs.remove(config)
+    if config.stash.get(_stuck_key, False):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(pytest.ExitCode.INTERRUPTED)  # an orderly end would wait for a kernel that may never return
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

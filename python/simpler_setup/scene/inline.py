@@ -10,7 +10,7 @@ from ..session_alarm import time_limit
 from . import runs
 from .declarations import unsupported_reason
 from .verdicts import Report
-from .workers import close_worker, open_worker
+from .workers import close_soon, close_worker, open_worker
 
 
 def label_of(cls: Any, case: dict[str, Any]) -> str:
@@ -89,4 +89,13 @@ class WorkerSlot:
     def close(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
-            close_worker(worker, lambda text: print(f"WARNING: {text}", file=sys.stderr, flush=True))
+            close_worker(worker, _warn)
+
+    def close_soon(self) -> bool:
+        """Close it within moments; False when it is too busy for that."""
+        worker, self._worker = self._worker, None
+        return worker is None or close_soon(worker)
+
+
+def _warn(text: str) -> None:
+    print(f"WARNING: {text}", file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ Exit codes: 0 all passed (or nothing matched a filter), 1 a case failed, 2 a wro
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -135,6 +136,7 @@ class _Session:
     ):
         self.sources, self.chosen, self.start, self.broken = sources, chosen, start, broken
         self.platform: str = chosen.platform
+        self.stuck = False  # whether a worker could not be closed when the user interrupted the run
         self.source_of = {cls: source for source in sources for cls in source.classes()}
         if self.platform is None and not chosen.list:
             raise UsageError("-p/--platform is required: a2a3sim or a5sim simulate, a2a3 or a5 run on a board")
@@ -239,6 +241,9 @@ class _Session:
             self._run_groups(plan, report)
         except KeyboardInterrupt:
             report.summary(", interrupted")
+            if self.stuck:
+                sys.stderr.flush()
+                os._exit(INTERRUPTED)  # an orderly end would wait for a kernel that may never return
             return INTERRUPTED
         late = sanitizers.take_findings()
         if late:
@@ -287,6 +292,9 @@ class _Session:
                     print(seen.path, flush=True)
                 if not inline.run(cls, cases):
                     break
+        except KeyboardInterrupt:
+            self.stuck = not worker.close_soon()
+            raise
         finally:
             worker.close()
 

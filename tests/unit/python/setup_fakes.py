@@ -141,7 +141,7 @@ class FakeWorker:
         type(self).program([t.numpy() for t in args.tensors], args.scalars, config)
         self.last_run_timing = types.SimpleNamespace(host_wall_us=10.0 * len(self.runs), device_wall_us=1.0)
 
-    def close(self):
+    def close(self, *, timeout_s=10.0):
         self.closed = True
 
 
