@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -158,11 +159,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for alias, target in getattr(config._parser, "_simpler_aliases", {}).items():
         setattr(config.option, alias, getattr(config.option, target, None))
     platform = _option(config, "--platform") or ""
+    own_command = shlex.join(["python", "-m", "pytest", *map(str, config.invocation_params.args)])
     try:
         if platform:
             parse_platform(platform)  # a conftest's own --platform takes any text
         selection.parse_selectors(_option(config, "--case"))
-        notes = options.apply(platform, lambda name: _option(config, options.flag_of(name)), "python -m pytest ...")
+        notes = options.apply(platform, lambda name: _option(config, options.flag_of(name)), own_command)
     except (ValueError, OSError) as error:
         raise pytest.UsageError(str(error)) from error
     if _option(config, "--level") is not None and _option(config, "--exclude-level") is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -124,6 +125,11 @@ def run_sources(
         return 2
 
 
+def _own_command() -> str:
+    """How this process could be started again, for messages."""
+    return shlex.join(["python", *sys.argv])
+
+
 class _Session:
     """One run: the checked command line, then group by group."""
 
@@ -148,7 +154,7 @@ class _Session:
             self.devices = options.parse_devices(chosen.device)
             self.max_parallel = options.parse_max_parallel(chosen.max_parallel)
             self.selectors = selection.parse_selectors(chosen.case)
-            notes = options.apply(self.platform or "", lambda name: getattr(chosen, name), sys.argv[0])
+            notes = options.apply(self.platform or "", lambda name: getattr(chosen, name), _own_command())
         except (ValueError, OSError) as error:
             raise UsageError(str(error)) from error
         self.worker_settings, more = options.worker_settings(

@@ -320,6 +320,17 @@ def test_max_parallel_spreads_files_over_processes(session):
     assert ran.rc == 0 and ran.counts()["passed"] == 3 and "3 workers" in ran.out, ran.out
 
 
+def test_last_failed_and_junit_know_the_scenes(session, tmp_path):
+    junit = tmp_path / "junit.xml"
+    arguments = ["--manual", "include", f"--junitxml={junit}", "-p", "cacheprovider", "-o", f"cache_dir={tmp_path}/c"]
+    first = on_sim(session, *arguments)
+    assert first.rc == 1 and first.counts()["failed"] == 1, first.out
+    text = junit.read_text()
+    assert 'failures="1"' in text and 'classname="test_scenes.TestGamma"' in text and "gamma went wrong" in text
+    again = on_sim(session, *arguments, "--lf")
+    assert set(again.cases()) == {"TestGamma::crash", "TestGamma::after"} and again.counts()["failed"] == 1, again.out
+
+
 CRASH = """
 import os, signal
 import pytest
