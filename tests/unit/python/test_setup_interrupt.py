@@ -1,5 +1,6 @@
 """Ctrl-C while a kernel stalls: the process ends at once, whatever the kernel does. On the real runtime."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from simpler_setup import compile_pool
 from simpler_setup.command import main
 
+TIMEOUT_S = 40  # when the scheduler gives the kernel up; far above what a busy machine needs to end a process
 STALL = """
   if (FILE* mark = std::fopen("MARK", "w")) std::fclose(mark);
   volatile bool forever = true;
@@ -42,7 +44,10 @@ def test_ctrl_c_ends_a_stalled_run_at_once(stalled, command, code, words):
     script, mark = stalled
     mark.unlink(missing_ok=True)
     words_of = [word.format(script=script) for word in command]
-    child = subprocess.Popen([sys.executable, *words_of], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    child = subprocess.Popen(
+        [sys.executable, *words_of], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "SIMPLER_SCHEDULER_TIMEOUT_MS": str(TIMEOUT_S * 1000)},
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while not mark.exists():
         assert time.monotonic() < deadline and child.poll() is None, child.communicate()[0]
@@ -51,7 +56,7 @@ def test_ctrl_c_ends_a_stalled_run_at_once(stalled, command, code, words):
     child.send_signal(signal.SIGINT)
     out = child.communicate(timeout=60)[0]
     assert (child.returncode, words in out) == (code, True), out
-    assert time.monotonic() - began < 8, "the scheduler's time-out is 10 s"
+    assert time.monotonic() - began < TIMEOUT_S / 2, "it waited for the kernel"
 
 
 def test_an_interrupt_drops_the_compile_jobs_that_have_not_started(monkeypatch):
