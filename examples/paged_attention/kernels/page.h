@@ -22,3 +22,33 @@ __aicore__ inline __gm__ float* address(int64_t argument) {
   __gm__ ChipTensor* tensor = reinterpret_cast<__gm__ ChipTensor*>(argument);
   return tensor->data_as<float>() + tensor->start_offset;
 }
+
+// out = left x right, on a matrix core: left [kQueries][kTokens], out [kQueries][kFeatures]; `RightMemory` and `Right` say
+// how the right operand lies in memory. Tokens and features are as many, so it serves scores and values alike.
+static_assert(kTokens == kFeatures, "one shape for both products");
+template <class RightMemory, class Right> __aicore__ inline void multiply(__gm__ int64_t* args) {
+  Loaded<kQueries, kTokens> left_loaded;
+  Right right_loaded;
+  pto::TileLeft<float, kQueries, kTokens> left;
+  pto::TileRight<float, kTokens, kFeatures> right;
+  pto::TileAcc<float, kQueries, kFeatures> out;
+  TASSIGN(left_loaded, 0);
+  TASSIGN(right_loaded, kTileBytes);
+  TASSIGN(left, 0);
+  TASSIGN(right, 0);
+  TASSIGN(out, 0);
+
+  TLOAD(left_loaded, Memory<kQueries, kTokens>(address(args[0])));
+  TLOAD(right_loaded, RightMemory(address(args[1])));
+  set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(left, left_loaded);
+  TMOV(right, right_loaded);
+  set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  TMATMUL(out, left, right);
+  set_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+  wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(Memory<kQueries, kFeatures>(address(args[2])), out);
+  pipe_sync();
+}
