@@ -359,3 +359,46 @@ def test_compiling_ahead_shares_equal_sources_and_hides_failures(counting):
 def test_a_class_without_a_table_cannot_be_compiled():
     with pytest.raises(ValueError, match="has no CALLABLE"):
         scene(CALLABLE={}).compile_chip_callable("a2a3sim")
+
+
+# -- what a failure leaves and tells --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saving():
+    runs.save_mismatches(True)
+    yield
+    runs.save_mismatches(False)
+
+
+def test_values_that_differ_are_saved_on_request(saving, tmp_path):
+    run(scene())
+    assert not (tmp_path / "outputs").exists(), "a right result leaves nothing"
+    with pytest.raises(AssertionError) as caught:
+        run(scene(), WRONG)
+    (folder,) = (tmp_path / "outputs").iterdir()
+    assert folder.name.startswith("Grow_wrong_") and f"\n  saved: {folder / 'mismatch'}" in str(caught.value)
+    output, golden = (np.load(folder / "mismatch" / f"x_{what}.npy") for what in ("output", "golden"))
+    assert (golden - output == 0.5).all() and output.tolist() == [3, 5, 7, 9]
+
+
+def test_element_types_that_numpy_lacks_are_saved_by_torch(saving, tmp_path):
+    torch = pytest.importorskip("torch")
+    values = torch.ones(3, dtype=torch.bfloat16)
+    folder = runs.save_mismatch("Grow", "a", str(tmp_path), {"x": (values, 2 * values)})
+    assert torch.equal(torch.load(folder / "x_golden.pt"), 2 * values) and not list(folder.glob("*.npy"))
+
+
+def test_without_the_option_nothing_is_saved(tmp_path):
+    with pytest.raises(AssertionError):
+        run(scene(), WRONG)
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_a_signature_for_more_tensors_is_told_with_each_case_and_each_failure(capsys):
+    table = {**Base.CALLABLE, "orchestration": {**Base.CALLABLE["orchestration"], "signature": [D.INOUT, D.IN]}}
+    cls = scene(CALLABLE=table)
+    run(cls)
+    with pytest.raises(AssertionError, match="note: the signature describes 2 tensors, but generate_args gave 1"):
+        run(cls, WRONG)
+    assert capsys.readouterr().err.count("the signature describes 2 tensors, but generate_args gave 1 (x)") == 2
