@@ -130,20 +130,16 @@ struct Driver {
 };
 
 // Every entry of the table that returns a code, for code that treats them alike: SIMPLER_DRIVER_CALLS(X) is X(name)...
-#define SIMPLER_DRIVER_CALLS(X)                                                                                        \
-  X(set_log_level)                                                                                                     \
-  X(acl_init)                                                                                                          \
-  X(acl_finalize)                                                                                                      \
-  X(set_device)                                                                                                        \
-  X(reset_device)                                                                                                      \
-  X(force_reset)                                                                                                       \
-  X(sync_device)                                                                                                       \
-  X(set_op_timeout)                                                                                                    \
-  X(alloc) X(free) X(copy_to_device) X(copy_from_device) X(fill) X(map_host) X(unmap_host) X(stream_create)            \
-      X(stream_destroy) X(stream_query) X(stream_sync) X(stream_stop_on_failure) X(stream_core_limits) X(event_create) \
-          X(event_destroy) X(event_record) X(event_sync) X(event_timestamp) X(core_image_load) X(core_launch)          \
-              X(child_code_resolve) X(child_code_release) X(cpu_bootstrap) X(cpu_load) X(cpu_unload) X(cpu_function)   \
-                  X(cpu_launch) X(cpu_mask) X(core_registers) X(sync_window) X(dma_provision) X(dma_release)
+// clang-format off
+#define SIMPLER_DRIVER_CALLS(X) \
+  X(set_log_level) X(acl_init) X(acl_finalize) X(set_device) X(reset_device) X(force_reset) X(sync_device) \
+  X(set_op_timeout) X(alloc) X(free) X(copy_to_device) X(copy_from_device) X(fill) X(map_host) X(unmap_host) \
+  X(stream_create) X(stream_destroy) X(stream_query) X(stream_sync) X(stream_stop_on_failure) \
+  X(stream_core_limits) X(event_create) X(event_destroy) X(event_record) X(event_sync) X(event_timestamp) \
+  X(core_image_load) X(core_launch) X(child_code_resolve) X(child_code_release) X(cpu_bootstrap) X(cpu_load) \
+  X(cpu_unload) X(cpu_function) X(cpu_launch) X(cpu_mask) X(core_registers) X(sync_window) X(dma_provision) \
+  X(dma_release)
+// clang-format on
 
 #define SIMPLER_DRIVER_COUNT(name) +1
 inline constexpr int kCallCount = SIMPLER_DRIVER_CALLS(SIMPLER_DRIVER_COUNT);
