@@ -139,3 +139,27 @@ def test_a_misspelt_command_names_the_nearest(capsys):
     with pytest.raises(SystemExit):
         main(["docter"])
     assert "did you mean 'doctor'?" in capsys.readouterr().err
+
+
+def test_scenes_are_compiled_ahead_without_running(monkeypatch, here, scenes):
+    monkeypatch.setenv("SIMPLER_CACHE_DIR", str(here / "cache"))
+    command = [sys.executable, "-m", "simpler_setup.tools.scene_test_compile", "--platform", "a2a3sim"]
+
+    def compile_ahead(*arguments):
+        words = [*command, "-p", "no:cacheprovider", *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+
+    done = compile_ahead("--compile-workers", "1", scenes / "two")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "compiled 1 of 1 scene classes for a2a3sim" in done.stdout and "PASSED" not in done.stdout
+    assert CompileCache().usage().objects == 2
+    kernel = scenes / "two" / "kernels" / "two.cpp"
+    text = kernel.read_text()
+    kernel.write_text(text.replace("float scale;", "flaot scale;"))
+    try:
+        wrong = compile_ahead(scenes / "two")
+    finally:
+        kernel.write_text(text)
+    assert wrong.returncode == 1 and "compiled 0 of 1 scene classes" in wrong.stdout
+    assert "FAILED TestTwo: kernel" in wrong.stderr and "'flaot'" in wrong.stderr
+    assert compile_ahead("--compile-workers", "0").returncode == 2
