@@ -96,10 +96,11 @@ class ChipWorker:
             _set_log_threshold(_log.get_current_config() if log_level is None else log_level)
             if prewarm_config is not None:
                 prewarm_config.validate()
-                _log.get_logger().info("prewarm_config has no effect: ring memory is reserved lazily")
             native = _ChipWorker(
                 platform_named(platform).name, runtime_named(runtime), device_id, sim_clusters, sim_threads
             )
+            if prewarm_config is not None:
+                native.prewarm(prewarm_config)
             self._native = native
             self._pipeline = RunPipeline(native)
             self._native_runs = NativeRuns(native)

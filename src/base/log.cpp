@@ -13,7 +13,14 @@ namespace {
 
 constexpr std::size_t kRecordBytes = 2048;  // longer records are cut
 
-std::atomic<int> current_threshold{static_cast<int>(Level::kTiming)};
+State own_state;
+std::atomic<State*> current{&own_state};
+
+// Fields of a state that other libraries may write too. (C++17: the field itself is the atomic, by its layout.)
+std::atomic<std::int32_t>& shared(std::int32_t& field) {
+  static_assert(sizeof(std::atomic<std::int32_t>) == sizeof field && std::atomic<std::int32_t>::is_always_lock_free);
+  return reinterpret_cast<std::atomic<std::int32_t>&>(field);
+}
 
 const char* name_of(Level level) {
   switch (level) {
@@ -60,8 +67,22 @@ struct Record {
 
 }  // namespace
 
-void set_threshold(int level) { current_threshold.store(level, std::memory_order_relaxed); }
-int threshold() { return current_threshold.load(std::memory_order_relaxed); }
+void bind(State* state) { current.store(state, std::memory_order_release); }
+bool is_level(int number) {
+  for (const Level level : {Level::kDebug, Level::kInfo, Level::kTiming, Level::kWarn, Level::kError, Level::kNul}) {
+    if (static_cast<int>(level) == number) return true;
+  }
+  return false;
+}
+void set_threshold(int level) {
+  shared(current.load(std::memory_order_acquire)->threshold).store(level, std::memory_order_relaxed);
+}
+int threshold() { return shared(current.load(std::memory_order_acquire)->threshold).load(std::memory_order_relaxed); }
+bool claim_clock_anchor() {
+  const std::int32_t self = getpid();
+  return shared(current.load(std::memory_order_acquire)->clock_anchor_pid).exchange(self, std::memory_order_relaxed) !=
+         self;
+}
 
 void host(Level level, const char* function, const char* pattern, ...) {
   if (!enabled(level)) return;

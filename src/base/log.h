@@ -12,9 +12,21 @@ namespace simpler::log {
 
 enum class Level : int { kDebug = 10, kInfo = 20, kTiming = 25, kWarn = 30, kError = 40, kNul = 60 };
 
-// Records below the threshold are dropped. Default: TIMING.
+// What the loggers of a process share, for libraries that each have their own.
+struct State {
+  std::uint32_t abi_version = 1;
+  std::uint32_t size = sizeof(State);
+  std::int32_t threshold = static_cast<std::int32_t>(Level::kTiming);  // records below it are dropped
+  std::int32_t clock_anchor_pid = 0;                                   // of the process whose clocks were told last
+};
+// From now on the state is somebody else's, who keeps it for good.
+void bind(State* state);
+
+bool is_level(int number);
 void set_threshold(int level);
 int threshold();
+// Whether the calling process, which a fork makes another one, has yet to tell how its clocks relate; true once.
+bool claim_clock_anchor();
 inline bool enabled(Level level) { return static_cast<int>(level) >= threshold(); }
 
 [[gnu::format(printf, 3, 4)]] void host(Level level, const char* function, const char* pattern, ...);

@@ -115,6 +115,17 @@ class DeviceRunner::Impl {
   bool usable() const { return parts_.device.state() == Device::State::kReady; }
   bool outstanding() const { return parts_.admission.outstanding(); }
 
+  Status prewarm(const abi::CallConfig& config) {
+    const std::lock_guard lock(parts_.mutex);
+    if (Status status = require_ready(); !status.ok()) return status;
+    return runs_.prewarm(config);
+  }
+  Status provision_dma(std::uint32_t engines) {
+    std::unique_lock<std::mutex> lock;
+    if (Status status = lock_while_idle(&lock); !status.ok()) return status;
+    return parts_.bringup.provision_dma(engines);
+  }
+
   // ---- memory ----
 
   Status malloc(std::size_t bytes, std::uint64_t* address) {
@@ -346,6 +357,12 @@ DeviceRunner::~DeviceRunner() {
 Status DeviceRunner::finalize() { return impl_->inherited() ? Status() : impl_->finalize(); }
 bool DeviceRunner::usable() const { return !impl_->inherited() && impl_->usable(); }
 bool DeviceRunner::outstanding() const { return !impl_->inherited() && impl_->outstanding(); }
+Status DeviceRunner::prewarm(const abi::CallConfig& config) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->prewarm(config);
+}
+Status DeviceRunner::provision_dma(std::uint32_t engines) {
+  return impl_->inherited() ? Impl::inherited_error() : impl_->provision_dma(engines);
+}
 Status DeviceRunner::malloc(std::size_t bytes, std::uint64_t* address) {
   return impl_->inherited() ? Impl::inherited_error() : impl_->malloc(bytes, address);
 }

@@ -96,6 +96,11 @@ class DeviceRunner {
   bool usable() const;       // takes work
   bool outstanding() const;  // a run is between prepare and finalize
 
+  // Reserves the memory that runs of that configuration need, so that the first one finds it.
+  Status prewarm(const abi::CallConfig& config);
+  // Workspaces of the DMA engines (bit n: engine n), once per device.
+  Status provision_dma(std::uint32_t engines);
+
   // Device memory. Addresses are opaque to the host; copies are checked against the allocation that holds them.
   Status malloc(std::size_t bytes, std::uint64_t* address);
   Status free(std::uint64_t address);

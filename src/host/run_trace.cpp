@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <ctime>
 
 #include "base/log.h"
@@ -19,11 +18,9 @@ std::int64_t clock_ns(clockid_t clock) {
 }
 
 void emit_anchor_once() {
-  static std::atomic<pid_t> anchored{0};  // by process: a forked child has its own
-  const pid_t self = getpid();
-  if (anchored.exchange(self, std::memory_order_relaxed) == self) return;
+  if (!log::claim_clock_anchor()) return;
   log::host(log::Level::kTiming, "clock_anchor", "[CLOCK_ANCHOR] v=1 pid=%d mono_ns=%lld wall_ns=%lld",
-            static_cast<int>(self), static_cast<long long>(clock_ns(CLOCK_MONOTONIC)),
+            static_cast<int>(getpid()), static_cast<long long>(clock_ns(CLOCK_MONOTONIC)),
             static_cast<long long>(clock_ns(CLOCK_REALTIME)));
 }
 

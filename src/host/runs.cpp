@@ -187,6 +187,46 @@ Status Runs::prepare_in(Run& run, const RunRequest& request, int bank, bool over
                            run.args.data(), run.args.bytes());
 }
 
+Status Runs::prewarm(const abi::CallConfig& config) {
+  if (const abi::Verdict verdict = abi::check_call_config(config); !verdict.ok())
+    return fail(ErrorKind::kValue, verdict.text());
+  if (parts_.admission.outstanding())
+    return fail(ErrorKind::kState, "runs are in flight: prewarm before the first one");
+  std::uint64_t heap_base[abi::kRuntimeEnvRingCount];
+  return place_rings(resolve_rings(config.runtime_env), 0, false, heap_base);
+}
+
+// Where the rings' memory lies depends on their sizes alone, so it is found again by them. heap_base: one per ring.
+Status Runs::place_rings(const abi::RuntimeEnv& rings, int bank, bool overlaps, std::uint64_t* heap_base) {
+  const std::string_view key(reinterpret_cast<const char*>(&rings), sizeof rings);
+  const std::uint64_t hash = fnv1a(key.data(), key.size());
+  PrebuiltImage::View view;
+  if (parts_.arenas.prebuilt().lookup(bank, hash, key, &view)) {
+    std::memcpy(heap_base, view.image.data(), view.image.size());
+    return Status();
+  }
+  Arenas::Sizes sizes{};
+  for (const std::uint64_t bytes : rings.ring_heap) {
+    const std::uint64_t rounded = (bytes + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
+    if (rounded < bytes || __builtin_add_overflow(sizes[Arenas::kHeap], rounded, &sizes[Arenas::kHeap]))
+      return fail(ErrorKind::kValue, "the ring heaps together exceed 64 bits");
+  }
+  if (overlaps && !parts_.arenas.fits(bank, sizes)) {
+    return Status(ErrorKind::kState, kPreparedIncompatible,
+                  "the run needs larger rings than the one that executes: prepare it when that one is finalized");
+  }
+  if (Status status = parts_.arenas.setup(bank, sizes); !status.ok()) return status;
+  std::uint64_t base = parts_.arenas.base(bank, Arenas::kHeap);
+  for (int r = 0; r < abi::kRuntimeEnvRingCount; ++r) {
+    heap_base[r] = base;
+    base += (rings.ring_heap[r] + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
+  }
+  view.bases = {parts_.arenas.base(bank, Arenas::kHeap), 0, 0};
+  view.image = {reinterpret_cast<const char*>(heap_base), abi::kRuntimeEnvRingCount * sizeof *heap_base};
+  parts_.arenas.prebuilt().mark(bank, hash, key, view);
+  return Status();
+}
+
 // Writes the run's image to the device.
 Status Runs::bind(Run& run, const RunRequest& request, int bank, bool overlaps, const abi::LaunchShape& shape) {
   const abi::RuntimeEnv rings = resolve_rings(request.config->runtime_env);
@@ -195,34 +235,7 @@ Status Runs::bind(Run& run, const RunRequest& request, int bank, bool overlaps, 
   abi::RunImage& image = image_;
   image.result = {};
 
-  // Where the rings' memory lies depends on their sizes alone, so it is found again by them.
-  const std::string_view key(reinterpret_cast<const char*>(&rings), sizeof rings);
-  const std::uint64_t hash = fnv1a(key.data(), key.size());
-  PrebuiltImage::View view;
-  if (parts_.arenas.prebuilt().lookup(bank, hash, key, &view)) {
-    std::memcpy(image.heap_base, view.image.data(), sizeof image.heap_base);
-  } else {
-    Arenas::Sizes sizes{};
-    for (const std::uint64_t bytes : rings.ring_heap) {
-      const std::uint64_t rounded = (bytes + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
-      if (rounded < bytes || __builtin_add_overflow(sizes[Arenas::kHeap], rounded, &sizes[Arenas::kHeap]))
-        return fail(ErrorKind::kValue, "the ring heaps together exceed 64 bits");
-    }
-    if (overlaps && !parts_.arenas.fits(bank, sizes)) {
-      return Status(ErrorKind::kState, kPreparedIncompatible,
-                    "the run needs larger rings than the one that executes: prepare it when that one is finalized");
-    }
-    if (Status status = parts_.arenas.setup(bank, sizes); !status.ok()) return status;
-    std::uint64_t base = parts_.arenas.base(bank, Arenas::kHeap);
-    for (int r = 0; r < abi::kRuntimeEnvRingCount; ++r) {
-      image.heap_base[r] = base;
-      base += (rings.ring_heap[r] + kHeapAlignment - 1) / kHeapAlignment * kHeapAlignment;
-    }
-    view.bases = {parts_.arenas.base(bank, Arenas::kHeap), 0, 0};
-    view.image = {reinterpret_cast<const char*>(image.heap_base), sizeof image.heap_base};
-    parts_.arenas.prebuilt().mark(bank, hash, key, view);
-  }
-
+  if (Status status = place_rings(rings, bank, overlaps, image.heap_base); !status.ok()) return status;
   if (Status status = run.image.grow(parts_.allocator, sizeof(abi::RunImage)); !status.ok()) return status;
   image.callable = request.callable_slot;
   image.kernel_table = run.callable->kernel_table.address();

@@ -22,6 +22,7 @@ class Runs {
  public:
   explicit Runs(RunnerParts& parts) : parts_(parts) {}
 
+  Status prewarm(const abi::CallConfig& config);  // reserves the arenas of its rings
   Status prepare(const RunRequest& request, RunId* id);
   Status launch(RunId id);
   Status wait(RunId id, std::int64_t timeout_ns, bool* done);  // 0: poll; < 0: no limit
@@ -58,6 +59,7 @@ class Runs {
   Run* find(RunId id);
   Status prepare_in(Run& run, const RunRequest& request, int bank, bool overlaps);
   Status bind(Run& run, const RunRequest& request, int bank, bool overlaps, const abi::LaunchShape& shape);
+  Status place_rings(const abi::RuntimeEnv& rings, int bank, bool overlaps, std::uint64_t* heap_base);
   Status collect(Run& run, RunTiming* timing, std::uint64_t* wall_ns);
   void end(RunId id, int code);
   int wait_for_streams(std::int64_t limit_ms);

@@ -40,6 +40,9 @@ std::vector<Case> cases_of(const Scenario& scenario);
 // What is wrong; empty: nothing. *hit: whether it came to the call.
 std::vector<std::string> judge(const Scenario& scenario, const Case& failing, Plant plant, bool* hit);
 
+// A ChipCallable that adds its scalar to its tensor of four 32-bit integers.
+std::string adding_callable();
+
 std::string describe(const Scenario& scenario, const Case& failing);
 
 }  // namespace simpler::test
