@@ -147,7 +147,7 @@ Status Bringup::provision_dma(std::uint32_t mask) {
   }
   dma_addresses_[0] = addresses[0];
   dma_addresses_[1] = addresses[1];
-  if (init_done_) {
+  if (loaded_) {
     if (Status status = launch_init(); !status.ok()) {
       dma_addresses_[0] = dma_addresses_[1] = 0;
       return status;

@@ -23,7 +23,8 @@ TEST(CProgram, FindsThatEveryRuleOfTheHeaderHolds) {
   std::ofstream(folder + "/arguments", std::ios::binary)
       .write(reinterpret_cast<const char*>(args.get()), sizeof(ChipStorageTaskArgs));
   const std::string callable = adding_callable();
-  std::ofstream(folder + "/callable", std::ios::binary).write(callable.data(), static_cast<std::streamsize>(callable.size()));
+  std::ofstream(folder + "/callable", std::ios::binary)
+      .write(callable.data(), static_cast<std::streamsize>(callable.size()));
   const std::string command = std::string(SIMPLER_C_PROGRAM) + " " + folder + "/callable " + folder + "/arguments";
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::filesystem::remove_all(folder);
