@@ -187,7 +187,8 @@ void bind_chip_worker(nb::module_& m) {
           "finalize", [](ChipWorker& w) { w.call("finalize", &Runner::finalize); },
           "Idempotent; waits for launched runs.")
       .def(
-          "prewarm", [](ChipWorker& w, const PyCallConfig& config) { w.call("prewarm", &Runner::prewarm, config.wire); },
+          "prewarm",
+          [](ChipWorker& w, const PyCallConfig& config) { w.call("prewarm", &Runner::prewarm, config.wire); },
           nb::arg("config"), "Reserves the memory that runs of that configuration need.")
       .def(
           "register_callable",

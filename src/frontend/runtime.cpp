@@ -94,13 +94,14 @@ Runtime::Runtime(executor::Executor& executor) : executor_(executor) {
 }
 
 void Runtime::run(const Orchestration& orchestration, const executor::KernelTable& kernels, abi::RunImage& image) {
-  image.result = {};
+  image.result.code = 0;
+  std::memset(&image.result.wall_ns, 0, sizeof image.result - offsetof(abi::RunResult, wall_ns));
+  __atomic_store_n(&image.result.abandoned, 0u, __ATOMIC_RELAXED);  // the host may be looking
   image_ = &image;
   begin_ = Clock::now();
   latch_.clear();
   bool submitted_all = false;
   if (quarantined_) {
-    image.result.abandoned = 1;
     latch_.raise(ErrorCode::SCHEDULER_TIMEOUT, "not started: a kernel of the run before has not returned");
   } else if (!configure(image)) {
     latch_.raise(ErrorCode::HEAP_RING_DEADLOCK,
@@ -121,13 +122,13 @@ void Runtime::run(const Orchestration& orchestration, const executor::KernelTabl
     while (graph_.scopes().any()) graph_.scopes().close();
     finish_tasks();
     quarantined_ = !executor_.end_run();
-    image.result.abandoned = quarantined_ ? 1 : 0;
     for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
       abi::TimingWindow& window = image.result.timing_slots[slot];
       executor_.timing_slots().window(slot, begin_, &window.begin_ns, &window.end_ns);
     }
   }
   report(image, submitted_all);
+  if (quarantined_) tell_abandoned(image);
 }
 
 bool Runtime::orchestrate(const Orchestration& orchestration, abi::RunImage& image) {
@@ -152,7 +153,12 @@ bool Runtime::orchestrate(const Orchestration& orchestration, abi::RunImage& ima
 // On the monitor's thread; the orchestration still runs on the thread that called run().
 void Runtime::give_up() {
   report(*image_, false);
-  __atomic_store_n(&image_->result.abandoned, 1u, __ATOMIC_RELEASE);  // pairs with the host's look at the word alone
+  tell_abandoned(*image_);
+}
+
+// Last of all: who sees the word finds the result complete.
+void Runtime::tell_abandoned(abi::RunImage& image) {
+  __atomic_store_n(&image.result.abandoned, 1u, __ATOMIC_RELEASE);  // pairs with the host's look at the word alone
 }
 
 void Runtime::report(abi::RunImage& image, bool submitted_all) {

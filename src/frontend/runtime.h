@@ -82,6 +82,7 @@ class Runtime {
   bool orchestrate(const Orchestration& orchestration, abi::RunImage& image);
   void give_up();
   void report(abi::RunImage& image, bool submitted_all);
+  static void tell_abandoned(abi::RunImage& image);
   // The line that tools look for after a time-out of the watchdog.
   void log_stall(bool submitted_all) const;
 

@@ -236,6 +236,9 @@ int main(int count, char** names) {
     EXPECT(get_aicpu_dlopen_count(w.context) == 0);
   }
   destroy_device_context(w.context);
+  free(w.storage);
+  free((void*)w.callable);
+  free((void*)w.args);
   if (failures == 0) printf("every rule held\n");
   return failures == 0 ? 0 : 1;
 }

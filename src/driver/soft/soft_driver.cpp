@@ -222,8 +222,15 @@ class SoftDriver::Impl {
     int code = context(&ordinal);
     if (code == kDriverInternal && is_abandoned(ordinal)) code = kOk;  // how the run ended can still be read
     if (code == kOk) code = check_range(source, bytes, "copy from");
-    if (code == kOk && bytes > 0) std::memcpy(destination, reinterpret_cast<const void*>(source), bytes);
-    return code;
+    if (code != kOk || bytes == 0) return code;
+    if (bytes == sizeof(std::uint32_t) && source % bytes == 0) {  // one word, which the program may be writing
+      const std::uint32_t word =
+          std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(source)).load(std::memory_order_acquire);
+      std::memcpy(destination, &word, sizeof word);
+    } else {
+      std::memcpy(destination, reinterpret_cast<const void*>(source), bytes);
+    }
+    return kOk;
   }
   int fill(std::uint64_t address, int value, std::size_t bytes) {
     const int code = check_access(address, bytes, "fill of");

@@ -530,9 +530,7 @@ std::vector<std::string> judge(const Scenario& scenario, const Case& failing, Pl
   return Judge(scenario, failing, plant).run(hit);
 }
 
-std::string adding_callable() {
-  return {reinterpret_cast<const char*>(callable().words.data()), callable().bytes};
-}
+std::string adding_callable() { return {reinterpret_cast<const char*>(callable().words.data()), callable().bytes}; }
 
 std::string describe(const Scenario& scenario, const Case& failing) {
   return format("%s: %s #%llu, %s%s", scenario.name.c_str(), name_of(failing.call),
