@@ -144,6 +144,22 @@ TEST(RunnerCalls, ADeviceInDoubtIsAskedForNothingButItsRecovery) {
   EXPECT_TRUE(soft.census().empty());
 }
 
+TEST(RunnerCalls, APrewarmedRunnerHasTheRingsOfItsFirstRun) {
+  driver::SoftDriver soft({2, 2});
+  std::unique_ptr<DeviceRunner> runner;
+  ASSERT_OK(DeviceRunner::open(options_for(soft.table()), &runner));
+  EXPECT_EQ(runner->heap_address(0), 0u);
+  abi::CallConfig config{};
+  config.runtime_env.ring_heap[0] = 5;
+  EXPECT_FALSE(runner->prewarm(config).ok()) << "the configuration is checked";
+  ASSERT_OK(runner->prewarm({}));
+  const std::uint64_t heap = runner->heap_address(0);
+  EXPECT_NE(heap, 0u);
+  ASSERT_OK(add(*runner));
+  ASSERT_OK(run(*runner, Sum()));
+  EXPECT_EQ(runner->heap_address(0), heap);
+}
+
 // ---- pipelined runs -------------------------------------------------------------------------------------------------------
 
 TEST(RunnerPipeline, ASuccessorIsPreparedWhileItsPredecessorExecutesAndSurvivesItsFailure) {
