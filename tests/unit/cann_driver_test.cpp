@@ -405,6 +405,23 @@ TEST_F(CannDriverTest, CodesOfTheDriverBecomeThoseOfTheRuntime) {
   }
 }
 
+TEST_F(CannDriverTest, WorkThatIsLeftIsNoFailureForAPollAndATimeoutForAWait) {
+  Things things(d());
+  ASSERT_EQ(d().core_launch(d().self, things.image, 1, things.memory, things.stream), kOk);  // busy: no program ends it
+  ASSERT_EQ(d().event_record(d().self, things.event, things.stream), kOk);
+  const std::string before = error();
+  EXPECT_EQ(d().stream_query(d().self, things.stream), kStreamNotComplete);
+  EXPECT_EQ(d().stream_sync(d().self, things.stream, 0), kSyncTimeout);
+  EXPECT_EQ(error(), before) << "a poll";
+  EXPECT_EQ(d().stream_sync(d().self, things.stream, 5), kSyncTimeout);
+  EXPECT_NE(error().find("aclrtSynchronizeStreamWithTimeout answered 507046"), std::string::npos) << error();
+  EXPECT_EQ(d().event_sync(d().self, things.event, 5), kEventSyncTimeout);
+  std::uint64_t micros = 0;
+  EXPECT_EQ(d().event_timestamp(d().self, things.event, &micros), kEventNotRecorded);
+  things.forget();
+  ASSERT_EQ(d().force_reset(d().self, 0), kOk);
+}
+
 TEST_F(CannDriverTest, ACodeOfTheKernelIsItsAddress) {
   std::uint64_t entry = 0;
   ChildCode* code = nullptr;
