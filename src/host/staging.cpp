@@ -56,8 +56,13 @@ Status Staging::upload(Allocator& allocator, const ChipStorageTaskArgs& args, co
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     Slice& slice = slices_[i];
     slice.device += block_.address();
-    if (!slice.upload) continue;
     Device& device = allocator.device();
+    if (!slice.upload) {
+      // What an output holds before it is written is undefined; but it must not be the right result of an earlier run.
+      const int code = device.call(&driver::Driver::fill, slice.device, 0, slice.bytes);
+      if (code != driver::kOk) return device.failure(format("clearing entry tensor %zu", i).c_str(), code);
+      continue;
+    }
     const int code = device.call(&driver::Driver::copy_to_device, slice.device,
                                  reinterpret_cast<const void*>(slice.host), slice.bytes);
     if (code != driver::kOk) return device.failure(format("copy of entry tensor %zu to the device", i).c_str(), code);

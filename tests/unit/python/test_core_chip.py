@@ -128,6 +128,14 @@ def test_arrays_of_every_kind_go_in_and_come_back(worker, add, wrap, make):
     assert worker.last_run_timing.host_wall_ns > 0
 
 
+def test_an_output_starts_from_zero_and_not_from_what_an_earlier_run_left(worker, programs):
+    handle = worker.register(programs(signature=(IN, OUT)))
+    for factor in (3, 5):
+        target = ones()
+        worker.run(handle, arguments(ones(), target, factor))
+        assert target.tolist() == [factor] * 16, "neither the host's values nor those of the run before"
+
+
 def test_device_memory_is_used_in_place(worker, add):
     dev = worker.malloc(64)
     worker.copy_to(dev, np.zeros(16, np.int32))
