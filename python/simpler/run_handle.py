@@ -109,11 +109,11 @@ class RunHandle:
             return True  # it could not be launched
         try:
             return self._native.wait_run(self._run, limit if deadline is None else _left(deadline))
-        except (KeyError, RuntimeError):
+        except (KeyError, RuntimeError) as failure:
             with self._finalizing:  # another thread may just have finalized it: then the native run is gone
-                if self._finished:
-                    return True
-            raise
+                if not self._finished:
+                    self._error = self._error or failure  # the device failed: the run is over too
+            return True
 
     def _finalize(self) -> None:
         with self._finalizing:

@@ -2,8 +2,9 @@
 //
 // What      Made when the first run needs them. The cores' stream is replaced when code was uploaded since it was made, and
 //           after a run of which it is not proven that it ended. A run owns the pair from submission until it is retired.
-// Threads   poll may run on any thread at any time: it answers kNotReady rather than wait for one that retires or makes
-//           streams. Everything else: the runner serialises calls.
+// Threads   poll, cpu and core may run on any thread at any time; poll answers kNotReady rather than wait for one that
+//           retires or makes streams. Everything else: the runner serialises calls. A handle from cpu or core is good
+//           until its run is retired: whoever waits with it without the runner's lock may be answered that it is gone.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -28,13 +29,19 @@ class RunStreams {
   Status retire(Retired how, std::uint64_t owner);
   int destroy();
 
-  driver::Stream* cpu() const { return cpu_.get(); }
-  driver::Stream* core() const { return core_.get(); }
+  driver::Stream* cpu() const {
+    const std::lock_guard lock(mutex_);
+    return cpu_.get();
+  }
+  driver::Stream* core() const {
+    const std::lock_guard lock(mutex_);
+    return core_.get();
+  }
   std::uint64_t created() const { return created_.load(); }  // cores' streams so far
 
  private:
   Device& device_;
-  std::mutex mutex_;  // of what poll reads
+  mutable std::mutex mutex_;  // of what poll, cpu and core read
   OwnedStream cpu_, core_;
   std::uint64_t owner_ = 0;  // 0: nobody
   bool complete_ = false;    // the owner's run has ended

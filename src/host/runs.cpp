@@ -408,15 +408,22 @@ Status Runs::wait(RunId id, std::int64_t timeout_ns, bool* done) {
 }
 
 void Runs::end(RunId id, int code) {
+  const auto still_running = [&] {
+    Run* const run = find(id);
+    return run != nullptr && run->phase == Phase::kRunning ? run : nullptr;
+  };
   Status completion;
   if (code != driver::kOk) {
+    // Another thread may have finalized the run meanwhile, and made new streams for the next one: then the code is about
+    // handles that are gone, and says nothing about the device.
+    if (const std::lock_guard lock(parts_.mutex); still_running() == nullptr) return;
     completion = parts_.device.owns() ? parts_.device.failure("run", code)
                                       : Status(ErrorKind::kDevice, code, parts_.device.why_unusable());
     give_up(parts_.device, completion.message(), parts_.options.recovery_limit_ms);
   }
   const std::lock_guard lock(parts_.mutex);
-  Run* run = find(id);
-  if (run == nullptr || run->phase != Phase::kRunning) return;
+  Run* const run = still_running();
+  if (run == nullptr) return;
   run->completion = completion;
   run->phase = Phase::kComplete;
 }

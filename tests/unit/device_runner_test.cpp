@@ -2,6 +2,7 @@
 #include "host/device_runner.h"
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "abi/error_codes.h"
+#include "driver/soft/soft_driver.h"
 #include "unit/support/callable_blob.h"
 #include "unit/support/compiled_code.h"
 
@@ -378,6 +380,55 @@ TEST_F(Registered, OtherThreadsMayUseItWhileARunIsWaitedFor) {
   waiter.join();
   EXPECT_TRUE(outcome.ok()) << outcome.message();
   ASSERT_OK(runner->finalize_run(id, nullptr));
+}
+
+// A device whose stream_sync, on a thread that asks for it, stops before its second call until the test goes on.
+struct Gate {
+  Gate() : table(soft.table()), inner(table.stream_sync) {
+    the_gate = this;
+    table.stream_sync = [](void* self, driver::Stream* stream, std::int32_t limit_ms) {
+      if (calls_left > 0 && --calls_left == 0) {
+        the_gate->arrived.count_down();
+        the_gate->go.wait();
+      }
+      return the_gate->inner(self, stream, limit_ms);
+    };
+  }
+  driver::SoftDriver soft{{2, 2}};
+  driver::Driver table;
+  decltype(driver::Driver::stream_sync) inner;
+  std::latch arrived{1}, go{1};
+  static inline thread_local int calls_left = 0;
+  static inline Gate* the_gate = nullptr;
+};
+
+TEST(DeviceRunnerStreams, AWaiterWhoseRunIsFinalizedAndWhoseStreamsAreReplacedHarmsNothing) {
+  Gate gate;
+  std::unique_ptr<DeviceRunner> runner;
+  RunnerOptions options{"a2a3sim", "tensormap_and_ringbuffer", 0, 2, 2};
+  options.driver = &gate.table;
+  ASSERT_OK(DeviceRunner::open(options, &runner));
+  ASSERT_OK(runner->register_callable(0, callable().words.data(), callable().bytes));
+  Call call(kAdd, 1);
+  RunId id = 0;
+  ASSERT_OK(runner->prepare_run(0, call.args(), {}, &id));
+  ASSERT_OK(runner->launch_run(id));
+  Status outcome;
+  std::thread waiter([&] {
+    Gate::calls_left = 2;  // between the streams of the control processors and of the cores
+    bool done = false;
+    outcome = runner->wait_run(id, -1, &done);
+  });
+  gate.arrived.wait();
+  ASSERT_OK(runner->finalize_run(id, nullptr));
+  ASSERT_OK(runner->unregister_callable(0));
+  ASSERT_OK(runner->register_callable(0, callable().words.data(), callable().bytes));  // uploaded: it needs new streams
+  ASSERT_OK(run(*runner, call));
+  gate.go.count_down();
+  waiter.join();
+  EXPECT_FAILS(outcome, ErrorKind::kState, "already finalized");
+  ASSERT_OK(run(*runner, call));
+  EXPECT_EQ(call.data[0], 4);
 }
 
 // ---- the end --------------------------------------------------------------------------------------------------------

@@ -135,6 +135,22 @@ def test_every_waiter_hears_of_the_failure(device, pipeline):
         run.wait()
 
 
+def test_a_device_that_fails_while_a_run_is_waited_for_ends_the_run(device, pipeline):
+    run, other = submit(pipeline), submit(pipeline)
+
+    def fail(_run, timeout=None):
+        raise errors.DeviceError("the device failed")
+
+    device.wait_run = fail
+    for handle in (run, other):
+        with pytest.raises(errors.DeviceError, match="the device failed"):
+            handle.wait(LIMIT)
+        assert handle.done
+    assert [entry for entry in device.log if entry[0] == "finalize"] == [("finalize", 1), ("finalize", 2)]
+    pipeline.drain(LIMIT)  # nothing is left that keeps a worker from being closed
+    assert pipeline.idle()
+
+
 # ---- order and depth ----
 
 
