@@ -11,17 +11,17 @@
 // clang-format off
 #define SIMPLER_ERROR_TABLE(ROW)                                                                                              \
   ROW(-1,  TOO_FEW_ARGUMENTS,         "pass the missing ones, or correct expected_arg_count in the orchestration")           \
-  ROW(1,   SCOPE_DEADLOCK,            "close scopes earlier or raise ring_task_window: a scope holds at most window - 1 tasks") \
-  ROW(2,   HEAP_RING_DEADLOCK,        "raise ring_heap, or close scopes earlier so that their outputs are given back")       \
-  ROW(3,   FLOW_CONTROL_DEADLOCK,     "raise ring_task_window, or hold fewer tasks in outer scopes of this ring")            \
-  ROW(4,   DEP_POOL_OVERFLOW,         "raise ring_dep_pool, or close scopes earlier so that dependencies are given back")    \
+  ROW(1,   SCOPE_DEADLOCK,            "raise ring_task_window: a scope holds at most window - 1 tasks; in tensormap_and_ringbuffer closing scopes earlier helps too") \
+  ROW(2,   HEAP_RING_DEADLOCK,        "raise ring_heap; in tensormap_and_ringbuffer closing scopes earlier, so that their outputs are given back, helps too") \
+  ROW(3,   FLOW_CONTROL_DEADLOCK,     "raise ring_task_window; in tensormap_and_ringbuffer holding fewer tasks in outer scopes of this ring helps too") \
+  ROW(4,   DEP_POOL_OVERFLOW,         "in tensormap_and_ringbuffer raise ring_dep_pool, or close scopes earlier so that dependencies are given back; in host_build_graph join predecessors with rt_submit_dummy_task") \
   ROW(5,   INVALID_ARGS,              "correct the call that the text names")                                                \
   ROW(6,   DEPENDENCY_OVERFLOW,       "no longer reported")                                                                  \
   ROW(7,   REQUIRE_SYNC_START_INVALID, "use at most as many blocks as the device has cores of that kind")                    \
   ROW(8,   TENSOR_WAIT_TIMEOUT,       "the tasks that write the tensor take longer than the limit of 15 s")                  \
   ROW(9,   EXPLICIT_ORCH_FATAL,       "the orchestration stopped the run itself")                                            \
   ROW(10,  SCOPE_TASKS_OVERFLOW,      "close scopes earlier")                                                                \
-  ROW(11,  TENSORMAP_OVERFLOW,        "fewer tracked writes may be live at once: close scopes earlier or use manual_dep")    \
+  ROW(11,  TENSORMAP_OVERFLOW,        "track fewer writes: use manual_dep; in tensormap_and_ringbuffer closing scopes earlier helps too") \
   ROW(100, SCHEDULER_TIMEOUT,         "correct what the text names; if it is only slow, raise SIMPLER_SCHEDULER_TIMEOUT_MS, for an orchestration SIMPLER_STREAM_SYNC_TIMEOUT_MS") \
   ROW(101, ASYNC_COMPLETION_INVALID,  "a completion condition needs an address and a known type")                            \
   ROW(102, ASYNC_WAIT_OVERFLOW,       "at most 64 conditions per task and 64 tasks may wait for conditions")                 \
