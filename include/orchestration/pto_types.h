@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "arg_direction.h"
@@ -200,22 +202,24 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
     error_msg = message;
   }
 
-  const TensorRef& tensor(int32_t i) const { return tensors_[i]; }
+  // An index that the object has not got throws std::out_of_range into the orchestration, which ends the run.
+  const TensorRef& tensor(int32_t i) const { return tensors_[checked(i, tensor_count_, "tensor")]; }
+  const TensorRef* tensors() const { return tensors_; }
   TensorArgType tag(int32_t i) const { return static_cast<TensorArgType>(tags_[i]); }
 #if defined(SIMPLER_RUNTIME_WHOLE_GRAPH)
   // By reference: where the value goes tells whether a recorded graph hands it on or computes from it.
   const uint64_t& scalar(int32_t i) const {
-    note_scalar_read(i);
+    note_scalar_read(checked(i, scalar_count_, "scalar"));
     return scalars_[i];
   }
   // Whoever may change it later makes the arguments no boundary of a graph.
   uint64_t& scalar(int32_t i) {
+    scalar_sources_[checked(i, scalar_count_, "scalar")] = nullptr;
     scalars_exposed_ = true;
-    scalar_sources_[i] = nullptr;
     return scalars_[i];
   }
 #else
-  uint64_t scalar(int32_t i) const { return scalars_[i]; }
+  uint64_t scalar(int32_t i) const { return scalars_[checked(i, scalar_count_, "scalar")]; }
 #endif
   const uint64_t* scalars() const { return scalars_; }
   const uint8_t* scalar_dtypes() const { return scalar_dtypes_; }
@@ -249,6 +253,14 @@ template <std::size_t MaxT, std::size_t MaxS> struct BasicTaskArgs {
   }
 
  private:
+  static int32_t checked(int32_t i, int32_t count, const char* what) {
+    if (i < 0 || i >= count) throw_out_of_range(i, count, what);
+    return i;
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] static void throw_out_of_range(int32_t i, int32_t count, const char* what) {
+    throw std::out_of_range("CoreTaskArgs: " + std::string(what) + " " + std::to_string(i) +
+                            " was asked for, and the object has " + std::to_string(count));
+  }
   template <typename... A, typename... B> void add_tensors(TensorArgType tag, B&... tensors) {
     static_assert(sizeof...(A) >= 1, "at least one tensor is needed");
     static_assert((std::is_same_v<std::decay_t<A>, ChipTensor> && ...),

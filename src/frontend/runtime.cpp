@@ -63,7 +63,7 @@ const PTO2RuntimeOps Runtime::kOps = {
     .get_tensor_data = [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims,
                           const std::uint32_t* indices) -> std::uint64_t {
       char* address = nullptr;
-      if (!self(rt).locate(tensor, ndims, indices, "get_tensor_data", &address)) return 0;
+      if (!self(rt).access(tensor, ndims, indices, "get_tensor_data", &address)) return 0;
       if (!self(rt).settle(tensor, false, "get_tensor_data")) return 0;
       std::uint64_t value = 0;
       std::memcpy(&value, address, get_element_size(tensor.dtype));
@@ -73,7 +73,7 @@ const PTO2RuntimeOps Runtime::kOps = {
         [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices,
            std::uint64_t value) {
           char* address = nullptr;
-          if (!self(rt).locate(tensor, ndims, indices, "set_tensor_data", &address)) return;
+          if (!self(rt).access(tensor, ndims, indices, "set_tensor_data", &address)) return;
           if (!self(rt).settle(tensor, true, "set_tensor_data")) return;
           std::memcpy(address, &value, get_element_size(tensor.dtype));
         },
@@ -238,19 +238,16 @@ bool Runtime::kernel_exists(std::int32_t id) {
   return false;
 }
 
-bool Runtime::acceptable(const CoreTaskArgs& args) {
+bool Runtime::well_formed(const CoreTaskArgs& args) {
   if (args.has_error) {
     refuse("%s", args.error_msg != nullptr ? args.error_msg : "the argument object reports an error");
     return false;
   }
-  if (!graph_.scopes().any()) {
-    refuse("a task was submitted outside any scope: rt_scope_end was called more often than rt_scope_begin");
-    return false;
-  }
   for (int i = 0; i < args.tensor_count(); ++i) {
+    const TensorRef& tensor = args.tensors()[i];
     const bool created = args.tag(i) == TensorArgType::OUTPUT;
-    const std::uint32_t ndims = created ? args.tensor(i).create_info().ndims : args.tensor(i).ref().ndims;
-    const DataType dtype = created ? args.tensor(i).create_info().dtype : args.tensor(i).ref().dtype;
+    const std::uint32_t ndims = created ? tensor.create_info().ndims : tensor.ref().ndims;
+    const DataType dtype = created ? tensor.create_info().dtype : tensor.ref().dtype;
     if (ndims < 1 || ndims > MAX_TENSOR_DIMS || dtype >= DataType::DATA_TYPE_NUM) {
       refuse(
           "tensor argument %d is not a valid descriptor (rank %u of at most 5, type number %d of at most 14): was it "
@@ -259,8 +256,30 @@ bool Runtime::acceptable(const CoreTaskArgs& args) {
       return false;
     }
   }
+  return true;
+}
+
+bool Runtime::acceptable(const CoreTaskArgs& args) {
+  if (!well_formed(args)) return false;
+  if (!graph_.scopes().any()) {
+    refuse("a task was submitted outside any scope: rt_scope_end was called more often than rt_scope_begin");
+    return false;
+  }
   if (args.allow_early_resolve() || args.dump_arg_mask() != 0) note_ignored(args);
   return true;
+}
+
+// What is compared must exist by now; when the task is ready it is too late for a refusal that names the call.
+bool Runtime::acceptable(const CoreTaskPredicate& predicate) {
+  if (predicate.op > PredicateOp::LE) {
+    refuse("set_predicate: the comparison is number %d, and the last one is PredicateOp::LE (%d)",
+           static_cast<int>(predicate.op), static_cast<int>(PredicateOp::LE));
+    return false;
+  }
+  const CorePredicateOperand& operand = predicate.operand;
+  char* address = nullptr;
+  return operand.tensor == nullptr || operand.tensor->buffer.addr == 0 ||
+         locate(*operand.tensor, operand.ndims, operand.indices, "set_predicate", &address);
 }
 
 // Hints that change nothing here are accepted, and said to be ignored once.
@@ -279,7 +298,8 @@ void Runtime::note_ignored(const CoreTaskArgs& args) {
 TaskOutputTensors Runtime::submit_kernels(MixedKernels kernels, const CoreTaskArgs& args) {
   if (latch_.raised() || !acceptable(args)) return {};
   const int blocks = args.launch_spec.block_count_;
-  if (kernels.aic_kernel_id < 0 && kernels.aiv0_kernel_id < 0)
+  if (args.predicate().op != PredicateOp::NONE && !acceptable(args.predicate())) return {};
+  if (kernels.aic_kernel_id < 0 && kernels.aiv0_kernel_id < 0 && kernels.aiv1_kernel_id >= 0)
     std::swap(kernels.aiv0_kernel_id, kernels.aiv1_kernel_id);
   const std::uint8_t lanes = kernels.to_active_mask();
   if (lanes == 0) {
@@ -422,15 +442,21 @@ SimplerGraphBlock Runtime::begin_graph(std::uint64_t, const CoreTaskArgs&, bool)
 bool Runtime::end_graph() { return false; }
 PTO2TaskId Runtime::commit_graph() { return PTO2TaskId::invalid(); }
 
-bool Runtime::locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call,
+bool Runtime::access(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call,
                      char** address) {
   if (latch_.raised()) return false;
   if (tensor.buffer.addr == 0) {
     log::device(log::Level::kError, call, "the tensor has no memory (address 0); nothing is read or written");
     return false;
   }
+  return locate(tensor, ndims, indices, call, address);
+}
+
+bool Runtime::locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call,
+                     char** address) {
   if (tensor.ndims > MAX_TENSOR_DIMS || ndims > tensor.ndims || tensor.dtype >= DataType::DATA_TYPE_NUM) {
-    refuse("%s: %u indices for a tensor of rank %u", call, ndims, tensor.ndims);
+    refuse("%s: %u indices for a tensor of rank %u and type number %d", call, ndims, tensor.ndims,
+           static_cast<int>(tensor.dtype));
     return false;
   }
   for (std::uint32_t d = 0; d < ndims; ++d) {
@@ -439,7 +465,15 @@ bool Runtime::locate(const ChipTensor& tensor, std::uint32_t ndims, const std::u
            tensor.shapes[d]);
     return false;
   }
-  *address = tensor.data_as<char>() + tensor.compute_flat_offset(indices, ndims) * get_element_size(tensor.dtype);
+  const std::uint64_t element = tensor.compute_flat_offset(indices, ndims), width = get_element_size(tensor.dtype);
+  if (element >= tensor.buffer.size / width) {
+    refuse(
+        "%s: the view begins %llu elements into its buffer, and the element is number %llu of a buffer of %llu bytes",
+        call, static_cast<unsigned long long>(tensor.start_offset), static_cast<unsigned long long>(element),
+        static_cast<unsigned long long>(tensor.buffer.size));
+    return false;
+  }
+  *address = tensor.data_as<char>() + element * width;
   return true;
 }
 

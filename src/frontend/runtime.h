@@ -62,6 +62,8 @@ class Runtime {
   // Fails the run for want of room.
   void fail(const graph::Shortage& shortage, const char* why);
   [[gnu::format(printf, 2, 3)]] void refuse(const char* pattern, ...);
+  // No recorded misuse, and descriptors whose rank and type exist; else the latch is raised.
+  bool well_formed(const CoreTaskArgs& args);
 
   executor::Executor& executor_;
   graph::Graph graph_;
@@ -89,10 +91,15 @@ class Runtime {
   TaskOutputTensors submit_kernels(MixedKernels kernels, const CoreTaskArgs& args);
   TaskOutputTensors alloc(const CoreTaskArgs& args);
   bool acceptable(const CoreTaskArgs& args);
+  bool acceptable(const CoreTaskPredicate& predicate);
   void note_ignored(const CoreTaskArgs& args);
   bool kernel_exists(std::int32_t id);
   void open_scope(PTO2ScopeMode mode, const char* file, int line);
   void close_scope();
+  // Where an element is; false if the run has failed, the tensor has no memory, or locate refuses.
+  bool access(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call,
+              char** address);
+  // False, with the latch raised, if there is no such element.
   bool locate(const ChipTensor& tensor, std::uint32_t ndims, const std::uint32_t* indices, const char* call,
               char** address);
 

@@ -123,7 +123,7 @@ const char* Definition::mismatch(const CoreTaskArgs& args) const {
   const ChipTensor* tensors[CORE_MAX_TENSOR_ARGS];
   std::size_t shared = 0;  // pairs of one buffer met up to now
   for (std::size_t j = 0; j < count; ++j) {
-    const ChipTensor& tensor = *(tensors[j] = &args.tensor(static_cast<int>(j)).ref());
+    const ChipTensor& tensor = *(tensors[j] = &args.tensors()[j].ref());
     const BoundaryTensor& known = recording_.boundary[j];
     if (static_cast<std::uint8_t>(args.tag(static_cast<int>(j))) != known.tag) return "another direction of a tensor";
     bool alike = tensor.buffer.size == known.bytes && tensor.ndims == known.ndims && tensor.version == known.version &&

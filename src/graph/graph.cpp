@@ -25,7 +25,7 @@ std::uint64_t output_bytes(const TensorCreateInfo& info) {
 
 bool is_tracked(const CoreTaskArgs& args, int i) {
   const TensorArgType tag = args.tag(i);
-  return tag != TensorArgType::OUTPUT && tag != TensorArgType::NO_DEP && !args.tensor(i).ref().manual_dep;
+  return tag != TensorArgType::OUTPUT && tag != TensorArgType::NO_DEP && !args.tensors()[i].ref().manual_dep;
 }
 bool writes(TensorArgType tag) { return tag == TensorArgType::INOUT || tag == TensorArgType::OUTPUT_EXISTING; }
 
@@ -143,7 +143,7 @@ const char* Graph::collect_dependencies(const CoreTaskArgs& args) {
   for (int i = 0; i < args.tensor_count(); ++i) {
     const TensorArgType tag = args.tag(i);
     if (tag == TensorArgType::OUTPUT) continue;
-    const ChipTensor& tensor = args.tensor(i).ref();
+    const ChipTensor& tensor = args.tensors()[i].ref();
     add_creator(tensor, DEP_WAIT | DEP_RETAIN);
     if (!is_tracked(args, i)) continue;
     if (!writes(tag) && !map_.knows(tensor.buffer.addr)) continue;
@@ -214,7 +214,7 @@ Outcome Graph::submit(const TaskSpec& spec, const CoreTaskArgs& args, Submitted*
   // Is there room for everything? Until all answers are yes, nothing is changed.
   std::uint64_t heap_bytes = 0;
   for (int i = 0; i < args.tensor_count(); ++i) {
-    if (args.tag(i) == TensorArgType::OUTPUT) heap_bytes += output_bytes(args.tensor(i).create_info());
+    if (args.tag(i) == TensorArgType::OUTPUT) heap_bytes += output_bytes(args.tensors()[i].create_info());
   }
   if (!has_room(r, heap_bytes, shortage)) return Outcome::kShort;
   *refusal = collect_dependencies(args);
@@ -301,10 +301,10 @@ std::uint32_t Graph::write_record(Task& task, const TaskSpec& spec, const CoreTa
   std::uint32_t outputs = 0;
   for (int i = 0; i < args.tensor_count(); ++i) {
     if (args.tag(i) != TensorArgType::OUTPUT) {
-      std::memcpy(static_cast<void*>(&tensors[i]), &args.tensor(i).ref(), sizeof(ChipTensor));
+      std::memcpy(static_cast<void*>(&tensors[i]), &args.tensors()[i].ref(), sizeof(ChipTensor));
       continue;
     }
-    const TensorCreateInfo& info = args.tensor(i).create_info();
+    const TensorCreateInfo& info = args.tensors()[i].create_info();
     materialize(info, output, task.id, tensors[i]);
     output += output_bytes(info);
     outputs |= 1u << i;

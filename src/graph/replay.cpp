@@ -64,7 +64,7 @@ Outcome Graph::replay(const Definition& definition, const CoreTaskArgs& boundary
   const ChipTensor* outside[CORE_MAX_TENSOR_ARGS];
   std::uint32_t owned = 0, known = 0;  // bit b: boundary tensor b has a creator; its buffer has been written
   for (std::uint32_t b = 0; b < recording.boundary.size(); ++b) {
-    outside[b] = &boundary.tensor(static_cast<int>(b)).ref();
+    outside[b] = &boundary.tensors()[b].ref();
     owned |= static_cast<std::uint32_t>(outside[b]->owner_task_id.is_valid()) << b;
     known |= static_cast<std::uint32_t>(map_.knows(outside[b]->buffer.addr)) << b;
   }

@@ -56,6 +56,12 @@ ARGUMENT_OBJECTS = [
     Case("uninitialised_descriptor", ("tensor argument 0", "rank 2779096485 of at most 5", "initialised")),
     Case("uninitialised_create_info", ("tensor argument 0", "rank 2779096485 of at most 5", "initialised")),
     Case("predicate_on_no_memory", ("predicate of task 0 in ring 0", "0x1000", "SIGSEGV"), (4096,)),
+    Case("faulty_predicate", ("set_predicate: index 64 of dimension 0", "has 64"), (0,)),
+    Case("faulty_predicate", ("set_predicate: 700000 indices", "rank 1"), (1,)),
+    Case("faulty_predicate", ("set_predicate: the comparison is number 77", r"LE \(6\)"), (2,)),
+    Case("faulty_predicate", ("set_predicate: 1 indices", "type number 99"), (3,)),
+    Case("faulty_predicate", ("set_predicate: the view begins 1073741824", "of a buffer of 256 bytes"), (4,)),
+    Case("get_behind_the_buffer", ("get_tensor_data: the view begins 1073741824", "of a buffer of 256 bytes")),
     Case("get_outside", ("get_tensor_data", "index 64 of dimension 0", "has 64")),
     Case("set_outside", ("set_tensor_data", "index 64 of dimension 1", "has 64")),
     Case("get_with_too_many_indices", ("get_tensor_data", "2 indices", "rank 1")),
@@ -257,6 +263,13 @@ def test_the_result_of_a_refused_submission_ends_the_orchestration(worker):
 )
 def test_an_exception_of_the_orchestration_ends_the_run(worker, entry, says):
     worker.fail(entry, code=9, name="EXPLICIT_ORCH_FATAL", says=("orchestration threw", says), by_the_user=True)
+
+
+@pytest.mark.parametrize("index", [1, 31, 1000, -1, -(2**31)])
+@pytest.mark.parametrize("kind, scalar", [("tensor", 0), ("scalar", 1)])
+def test_an_argument_that_was_not_added_ends_the_run(worker, kind, scalar, index):
+    says = (f"CoreTaskArgs: {kind} {index} was asked for, and the object has 1",)
+    worker.fail("argument_that_was_not_added", index, scalar, code=9, name="EXPLICIT_ORCH_FATAL", says=says)
 
 
 @pytest.mark.parametrize("address", [0, 8, 2**63])

@@ -1,5 +1,7 @@
 // The front end host_build_graph: what it allows before the graph runs, its limits, and when graphs are recorded.
 #include <atomic>
+#include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -449,6 +451,19 @@ TEST_F(WholeGraph, BrokenUsesOfGraphsFailWithAReason) {
     boundary.add_inout(tensors[0]);
     ops.graph(1, boundary, [&] { ops.open(PTO2ScopeMode::AUTO); });
   });
+  expect_failure(ErrorCode::INVALID_ARGS, "rank 2779096485 of at most 5", [&](const Ops& ops) {
+    ChipTensor tensor;
+    std::memset(static_cast<void*>(&tensor), 0xA5, sizeof tensor);
+    CoreTaskArgs boundary;
+    boundary.add_inout(tensor);
+    ops.graph(1, boundary, [&] { ADD_FAILURE() << "the body is called"; });
+  });
+  expect_failure(ErrorCode::INVALID_ARGS, "nested deeper than 64", [&](const Ops& ops) {
+    CoreTaskArgs boundary;
+    boundary.add_inout(tensors[0]);
+    std::function<void()> body = [&] { ops.graph(1, boundary, body); };
+    body();
+  });
   expect_failure(ErrorCode::INVALID_ARGS, "does not come after it", [&](const Ops& ops) {
     add(ops, tensors[1], 1);
     CoreTaskArgs boundary;
@@ -465,6 +480,11 @@ TEST_F(WholeGraph, BrokenUsesOfGraphsFailWithAReason) {
       ops.vector(0, args);
     });
   });
+}
+
+TEST_F(WholeGraph, WithoutAUseThereIsNoIdOfOne) {
+  EXPECT_EQ(rig.run([&](const Ops& ops) { EXPECT_TRUE(use(ops, tensors[0], 1).task_id.is_valid()); }), 0);
+  EXPECT_EQ(rig.run([](const Ops& ops) { EXPECT_FALSE(ops.table().graph_commit(ops.runtime()).is_valid()); }), 0);
 }
 
 TEST_F(WholeGraph, AReplayThatDoesNotFitFailsAtOnce) {

@@ -30,8 +30,9 @@ const char* boundary_flaw(const CoreTaskArgs& args) {
 SimplerGraphBlock WholeGraphRuntime::begin_graph(std::uint64_t key, const CoreTaskArgs& boundary, bool always_ended) {
   constexpr SimplerGraphBlock kSkipped{false, false, PTO2TaskId::invalid()};
   if (latch_.raised()) return kSkipped;
-  if (boundary.has_error) {
-    refuse("%s", boundary.error_msg != nullptr ? boundary.error_msg : "the boundary of a graph reports an error");
+  if (!well_formed(boundary)) return kSkipped;
+  if (frames_.size() == kMostNested) {
+    refuse("graphs are nested deeper than %zu: does a body submit itself?", kMostNested);
     return kSkipped;
   }
   if (graph_.scopes().manual()) key ^= kManualKey;

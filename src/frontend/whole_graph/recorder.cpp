@@ -35,8 +35,8 @@ void Recorder::begin(const CoreTaskArgs& boundary, std::uint32_t first_node, std
   const ChipTensor* pointers[CORE_MAX_TENSOR_ARGS];
   for (std::size_t b = 0; b < count; ++b) {
     const int i = static_cast<int>(b);
-    tensors_.push_back(boundary.tensor(i).ref());
-    pointers[b] = &boundary.tensor(i).ref();
+    tensors_.push_back(boundary.tensors()[i].ref());
+    pointers[b] = &boundary.tensors()[i].ref();
     recording_.boundary.push_back(graph::BoundaryTensor::of(tensors_[b], boundary.tag(i)));
   }
   recording_.pairs = graph::pairs_of(pointers, recording_.boundary.data(), count);
@@ -105,7 +105,7 @@ void Recorder::add_tensor(const CoreTaskArgs& args, const graph::Submitted& subm
   recording_.sources.push_back(source);
   const TensorArgType tag = args.tag(i);
   if (tag == TensorArgType::OUTPUT) {
-    const TensorCreateInfo& info = args.tensor(i).create_info();
+    const TensorCreateInfo& info = args.tensors()[i].create_info();
     if (info.has_initial_value) {
       recording_.initial_values.push_back(
           {place, static_cast<std::uint32_t>(get_element_size(info.dtype)), info.initial_value});

@@ -11,6 +11,7 @@ void WholeGraphRuntime::begin_tasks(const abi::RunImage& image) {
   roots_.clear();
   known_.clear();
   frames_.clear();
+  last_use_ = PTO2TaskId::invalid();
   if (recorder_.active()) recorder_.forget();
   counts_ = {};
   noted_limit_ = false;

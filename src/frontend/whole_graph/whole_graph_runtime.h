@@ -22,6 +22,7 @@ namespace simpler::frontend {
 class WholeGraphRuntime : public Runtime {
  public:
   static constexpr std::size_t kMostRecordings = 16;  // in one run
+  static constexpr std::size_t kMostNested = 64;      // bodies that are being called
   static constexpr std::size_t kMostKept = 64;        // definitions, from run to run
 
   // Of the last run.

@@ -245,6 +245,43 @@ ENTRY(predicate_on_no_memory) {
   args.set_predicate(predicate);
   rt_submit_aiv_task(kAct, args);
 }
+// A predicate that compares an element which does not exist. What: 0 the index, 1 the rank, 2 the comparison, 3 the
+// descriptor, 4 where the view begins.
+ENTRY(faulty_predicate) {
+  ChipTensor tensor = x;
+  CoreTaskArgs args;
+  args.add_inout(x);
+  ask(args, kStep);
+  CoreTaskPredicate predicate;
+  predicate.operand.tensor = &tensor;
+  predicate.operand.ndims = 1;
+  predicate.op = PredicateOp::EQ;
+  switch (number(in, 0)) {
+    case 0: predicate.operand.indices[0] = 64; break;
+    case 1: predicate.operand.ndims = 700000; break;
+    case 2: predicate.op = static_cast<PredicateOp>(77); break;
+    case 3: tensor.dtype = static_cast<DataType>(99); break;
+    default: tensor.start_offset = 1 << 30; break;
+  }
+  args.set_predicate(predicate);
+  rt_submit_aiv_task(kAct, args);
+}
+ENTRY(get_behind_the_buffer) {
+  ChipTensor tensor = x;
+  tensor.start_offset = 1 << 30;
+  const uint32_t first[1] = {0};
+  get_tensor_data<int32_t>(tensor, 1, first);
+}
+ENTRY(argument_that_was_not_added) {
+  CoreTaskArgs args;
+  args.add_inout(x);
+  args.add_scalar(1);
+  if (number(in, 1) != 0) {
+    step(x, args.scalar(static_cast<int32_t>(number(in, 0))));
+  } else {
+    step(args.tensor(static_cast<int32_t>(number(in, 0))).ref(), 1);
+  }
+}
 ENTRY(vector_cohort) {
   CoreTaskArgs args;
   args.add_inout(big);
