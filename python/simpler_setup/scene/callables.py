@@ -91,7 +91,8 @@ class _Program:
 
         return (source, self.compiler.platform, core_type, *folders), job
 
-    def assemble(self, binaries: Sequence[bytes]) -> Any:
+    def assemble(self, binaries: Sequence[bytes]) -> tuple[Any, MissingSymbolError | None]:
+        """The callable, and what is wrong with its entry's name."""
         from simpler.task_interface import ChipCallable, CoreCallable
 
         children = [
@@ -99,32 +100,33 @@ class _Program:
             for entry, binary in zip(self.table.get("incores", []), binaries[1:])
         ]
         orchestration = self.table["orchestration"]
-        self._check_names(binaries[0], orchestration)
-        return ChipCallable.build(
+        missing = self._check_names(binaries[0], orchestration)
+        chip = ChipCallable.build(
             signature=list(orchestration.get("signature", [])),
             func_name=orchestration["function_name"],
             binary=binaries[0],
             children=children,
             config_name=orchestration.get("config_name", "") or "",
         )
+        return chip, missing
 
-
-    def _check_names(self, binary: bytes, orchestration: dict[str, Any]) -> None:
-        """The entry must be exported; a configuration that is not costs its check only, and is told."""
+    def _check_names(self, binary: bytes, orchestration: dict[str, Any]) -> MissingSymbolError | None:
+        """What is wrong with the entry's name; a configuration that is missing costs its check only, and is told."""
         source, entry, config = (orchestration.get(key) for key in ("source", "function_name", "config_name"))
         try:
             exported = elf_parser.exported_symbols(binary)
         except ValueError:
-            return  # not ours to judge: the runtime says what is wrong with it
+            return None  # not ours to judge: the runtime says what is wrong with it
         if entry and entry not in exported:
             missing = describe_missing_symbol(binary, entry, source)
-            raise MissingSymbolError(f"orchestration {missing} ('function_name' names its entry)", source=str(source))
+            return MissingSymbolError(f"orchestration {missing} ('function_name' names its entry)", source=str(source))
         if config and config not in exported:
             missing = describe_missing_symbol(binary, config, source)
             runs.tell(
                 f"orchestration {missing} ('config_name'), so the number of arguments is not checked; "
                 "correct the name, or leave it out"
             )
+        return None
 
 
 def _chip_tables(cls: Any) -> Iterable[tuple[str, dict[str, Any]]]:
@@ -140,21 +142,32 @@ def _chip_tables(cls: Any) -> Iterable[tuple[str, dict[str, Any]]]:
             yield entry["name"], entry
 
 
-def compile_entry(cls: Any, name: str, table: dict[str, Any], platform: str) -> Any:
-    """The ChipCallable of one table, compiled at most once per class, platform and process."""
+def compile_entry(cls: Any, name: str, table: dict[str, Any], platform: str, checked: bool = True) -> Any:
+    """The ChipCallable of one table, compiled at most once per class, platform and process. Unless it is `checked`, an
+    entry that the orchestration does not export is left to the registration, which refuses it."""
     memo = _compiled.setdefault(cls, {})
     key = (platform, cls._st_runtime, name)
     if key not in memo:
         program = _Program(cls, table, platform, cls._st_runtime)
         memo[key] = program.assemble(compile_pool.run_all([job for _, job in program.jobs()]))
-    return memo[key]
+    chip, missing = memo[key]
+    if checked and missing is not None:
+        raise missing
+    return chip
 
 
-def compile_chip_callable(cls: Any, platform: str) -> Any:
+def compile_chip_callable(cls: Any, platform: str, checked: bool = True) -> Any:
     """The ChipCallable of a chip-level class."""
     if not cls.CALLABLE:
         raise SceneError(f"{cls.__qualname__} has no CALLABLE, so there is nothing to compile")
-    return compile_entry(cls, "", cls.CALLABLE, platform)
+    return compile_entry(cls, "", cls.CALLABLE, platform, checked)
+
+
+def require_entry(cls: Any, platform: str) -> None:
+    """Raises if the class was compiled and its orchestration does not export the entry."""
+    _, missing = _compiled.get(cls, {}).get((platform, cls._st_runtime, ""), (None, None))
+    if missing is not None:
+        raise missing
 
 
 def compile_host_callables(cls: Any, platform: str) -> dict[str, Any]:
