@@ -38,6 +38,13 @@ enum SimplerTileMemory {
 // Kinds of cores, to be combined.
 enum SimplerTaskCores { SIMPLER_TASK_CUBE_CORES = 1, SIMPLER_TASK_VECTOR_CORES = 2 };
 
+// Elements of tile memory: element (r, c) lies at base + row(r) + col(c), see SimplerTileAxis.
+typedef struct SimplerTileRegion {
+  const void* base;
+  SimplerTileAxis row, col;
+  int32_t rows, cols, element_bytes;
+} SimplerTileRegion;
+
 typedef struct SimplerSimHooks {
   uint32_t version;  // SIMPLER_SIM_HOOKS_VERSION
   uint32_t size;     // sizeof(struct SimplerSimHooks)
@@ -69,6 +76,12 @@ typedef struct SimplerSimHooks {
 
   // How many cores of these kinds (SimplerTaskCores) the task of the calling core runs on, over all its blocks.
   uint32_t (*task_cores)(uint32_t kinds);
+
+  // Elements of memory `location` of the calling core have been written, or may have been. Forgotten when the core
+  // begins its next block. Regions outside that memory are ignored.
+  void (*tile_written)(uint32_t location, const SimplerTileRegion* region);
+  // Not 0 if an element of the region has certainly not been written since the block began; its place in the region.
+  int32_t (*tile_unwritten)(uint32_t location, const SimplerTileRegion* region, int32_t* row, int32_t* col);
 } SimplerSimHooks;
 
 // Exported by kernels (weak, default visibility).

@@ -11,14 +11,12 @@
 #include "base/virtual_memory.h"
 #include "common/core_type.h"
 #include "executor/cluster_memory.h"
+#include "executor/written_tiles.h"
 #include "graph/task.h"
 #include "intrinsic.h"
 #include "sim_hooks.h"
 
 namespace simpler::executor {
-
-// Bytes of the on-chip memories, by the numbers of sim_hooks.h.
-inline constexpr std::uint32_t kTileMemoryBytes[SIMPLER_TILE_MEMORY_COUNT] = SIMPLER_TILE_MEMORY_BYTES_INIT;
 
 class Core {
  public:
@@ -57,6 +55,7 @@ class Core {
   }
   void begin_block(std::int32_t block) {
     local_.block_idx = block;
+    written_tiles_.begin_block();
     own_is_fresh_ = false;
   }
 
@@ -91,6 +90,9 @@ class Core {
     return memory.as<void>();
   }
 
+  // What of the tile memory the running block has written.
+  WrittenTiles& written_tiles() { return written_tiles_; }
+
  private:
   std::int64_t args_[KERNEL_ARG_SLOTS] = {};
   LocalContext local_{};
@@ -106,6 +108,7 @@ class Core {
   ClusterMemory own_;
   bool own_is_fresh_ = false;
   VirtualMemory tile_memory_[SIMPLER_TILE_MEMORY_COUNT];
+  WrittenTiles written_tiles_;
 };
 
 }  // namespace simpler::executor

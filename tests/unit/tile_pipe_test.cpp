@@ -222,6 +222,7 @@ TEST_F(TilePipe, RefusesTilesThatDoNotMatch) {
   Down pipe(nullptr, 0x20000, 0);
   Whole acc;
   TASSIGN(acc, 0);
+  std::fill_n(acc.data(), Whole::Numel, 1.0f);
   TPUSH<Down, Whole, TileSplitAxis::TILE_UP_DOWN>(pipe, acc);
   Full full;
   const std::string text = failure_of([&] { TPOP<Down, Full, TileSplitAxis::TILE_UP_DOWN>(pipe, full); });

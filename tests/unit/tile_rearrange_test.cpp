@@ -174,6 +174,7 @@ TEST_F(TileRearrange, RefusesMasksThatAreTooSmall) {
   TASSIGN(a, 0);
   TASSIGN(narrow, 0x4000);
   TASSIGN(flat, 0x5000);
+  TEXPANDS(a, 1.0f);
   EXPECT_NE(failure_of([&] { TCMP(narrow, a, a, CmpMode::EQ); }).find("a mask of 4 rows of 32 bytes"),
             std::string::npos);
   EXPECT_NE(failure_of([&] { TCMP(flat, a, a, CmpMode::EQ); }).find("row 2"), std::string::npos);
@@ -401,6 +402,7 @@ TEST_F(TileRearrange, MergesFourBlocksOfOneTile) {
   RowTile<float, 1, 128> src(1, 128), dst(1, 128);
   TASSIGN(src, 0);
   TASSIGN(dst, 0x1000);
+  TEXPANDS(src, 0.0f);
   std::vector<std::pair<double, uint32_t>> want;
   for (int block = 0; block < 4; ++block) {
     RowTile<float, 1, 16> part(1, 16);

@@ -31,7 +31,30 @@ template <class Mask> PTO_INLINE uint8_t* mask_row(Mask& mask, int row, int cols
   if (cols > kRowBytes * 8 || row >= Mask::Rows)
     fail("%s: a mask of %d rows of %d bytes has no bits for row %d of %d columns", name, Mask::Rows, kRowBytes, row,
          cols);
-  return reinterpret_cast<uint8_t*>(mask.data()) + Offset{row} * kRowBytes;
+  return reinterpret_cast<uint8_t*>(TilePlace::of(mask)) + Offset{row} * kRowBytes;
+}
+
+// The bits of rows x cols elements: for the simulator's books of written elements.
+template <class Mask> PTO_INLINE SimplerTileRegion bits_region(Mask& mask, int rows, int cols) {
+  constexpr int kRowBytes = Mask::Cols * int(sizeof(typename Mask::DType));
+  return {TilePlace::of(mask), {kRowBytes, 0, 0, 0}, {1, 0, 0, 0}, rows, (cols + 7) / 8, 1};
+}
+template <class Mask> PTO_INLINE void need_bits(Mask& mask, int rows, int cols, const char* name) {
+  if (!watches_memory() || rows <= 0 || cols <= 0) return;
+  mask_row(mask, rows - 1, cols, name);
+  const SimplerTileRegion region = bits_region(mask, rows, cols);
+  int32_t row = 0, byte = 0;
+  if (sim_state.hooks.tile_unwritten(memory_of(Mask::Loc), &region, &row, &byte))
+    fail(
+        "%s: the mask bits of row %d from column %d on in a %s tile of %d x %d at 0x%llx are read, but nothing has "
+        "written them since the block began",
+        name, row, byte * 8, name_of(Mask::Loc), Mask::Rows, Mask::Cols,
+        offset_in_memory(memory_of(Mask::Loc), TilePlace::of(mask)));
+}
+template <class Mask> PTO_INLINE void wrote_bits(Mask& mask, int rows, int cols) {
+  if (!watches_memory() || rows <= 0 || cols <= 0) return;
+  const SimplerTileRegion region = bits_region(mask, rows, cols);
+  sim_state.hooks.tile_written(memory_of(Mask::Loc), &region);
 }
 
 template <CmpMode kMode, class RowA, class RowB>
@@ -66,6 +89,7 @@ PTO_INLINE RecordEvent compare_rows(const char* name, Mask& mask, const A& a, co
     else
       compare_row<kMode>(bits, a.cols, RowAnyhow<A>{a, r}, RowAnyhow<B>{b, r});
   }
+  wrote_bits(mask, a.rows, a.cols);
   order_memory();
   return {};
 }
@@ -93,8 +117,9 @@ PTO_LOOP void select_row(D* dst, int64_t cols, const uint8_t* bits, RowA a, RowB
 }
 
 template <class Dst, class Mask, class A, class B>
-PTO_INLINE RecordEvent select_views(const char* name, const Dst& dst, Mask& mask, const A& a, const B& b) {
+PTO_INLINE void select_views(const char* name, const Dst& dst, Mask& mask, const A& a, const B& b) {
   view(mask, 0, 0, name);
+  need_bits(mask, dst.rows, dst.cols, name);
   for (int r = 0; r < dst.rows && dst.cols > 0; ++r) {
     const uint8_t* const bits = mask_row(mask, r, dst.cols, name);
     if constexpr (kRowWise<Dst> && kRowWise<A> && kRowWise<B>) {
@@ -107,7 +132,6 @@ PTO_INLINE RecordEvent select_views(const char* name, const Dst& dst, Mask& mask
     }
   }
   order_memory();
-  return {};
 }
 
 }  // namespace tile_detail
@@ -117,14 +141,14 @@ template <class Mask, class A, class B> PTO_INLINE RecordEvent TCMP(Mask& mask, 
   static_assert(tile_detail::kVectorTiles<Mask, A, B>,
                 "TCMP takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<typename A::DType, typename B::DType>::value, "both sources have one element type");
-  const auto left = tile_detail::view(a, "TCMP");
-  return tile_detail::compare_views("TCMP", mask, left, tile_detail::view(b, left.rows, left.cols, "TCMP"), mode);
+  const auto left = tile_detail::source(a, "TCMP");
+  return tile_detail::compare_views("TCMP", mask, left, tile_detail::source(b, left.rows, left.cols, "TCMP"), mode);
 }
 // mask bit = a(r, c) `mode` scalar
 template <class Mask, class A> PTO_INLINE RecordEvent TCMPS(Mask& mask, A& a, typename A::DType scalar, CmpMode mode) {
   static_assert(tile_detail::kVectorTiles<Mask, A>,
                 "TCMPS takes tiles in vector memory (TileType::Vec); TMOV brings others there");
-  return tile_detail::compare_views("TCMPS", mask, tile_detail::view(a, "TCMPS"), tile_detail::everywhere(scalar),
+  return tile_detail::compare_views("TCMPS", mask, tile_detail::source(a, "TCMPS"), tile_detail::everywhere(scalar),
                                     mode);
 }
 
@@ -137,8 +161,9 @@ PTO_INLINE RecordEvent TSEL(Dst& dst, Mask& mask, A& a, B& b, Scratch&...) {
                     std::is_same<typename Dst::DType, typename B::DType>::value,
                 "all operands have one element type");
   const auto to = tile_detail::view(dst, "TSEL");
-  return tile_detail::select_views("TSEL", to, mask, tile_detail::view(a, to.rows, to.cols, "TSEL"),
-                                   tile_detail::view(b, to.rows, to.cols, "TSEL"));
+  tile_detail::select_views("TSEL", to, mask, tile_detail::source(a, to.rows, to.cols, "TSEL"),
+                            tile_detail::source(b, to.rows, to.cols, "TSEL"));
+  return tile_detail::wrote(dst, to);
 }
 // dst = mask bit ? a : scalar
 template <class Dst, class Mask, class A, class Scratch>
@@ -147,8 +172,9 @@ PTO_INLINE RecordEvent TSELS(Dst& dst, Mask& mask, A& a, Scratch&, typename A::D
                 "TSELS takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_same<typename Dst::DType, typename A::DType>::value, "all operands have one element type");
   const auto to = tile_detail::view(dst, "TSELS");
-  return tile_detail::select_views("TSELS", to, mask, tile_detail::view(a, to.rows, to.cols, "TSELS"),
-                                   tile_detail::everywhere(scalar));
+  tile_detail::select_views("TSELS", to, mask, tile_detail::source(a, to.rows, to.cols, "TSELS"),
+                            tile_detail::everywhere(scalar));
+  return tile_detail::wrote(dst, to);
 }
 
 }  // namespace pto

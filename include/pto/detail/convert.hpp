@@ -155,8 +155,9 @@ PTO_INLINE RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode s
   // Rounding happens on the way from a float type to anything narrower.
   constexpr bool kRounds =
       kIsFloating<S> && !std::is_same<D, float>::value && !std::is_same<D, S>::value && !kIsFloat8<D>;
-  const auto from = view(src, "TCVT");
+  const auto from = source(src, "TCVT");
   const auto to = view(dst, from.rows, from.cols, "TCVT");
+  wrote(dst, to);
   if constexpr (kRounds) {
     switch (mode) {
       case RoundMode::CAST_ROUND: return convert<RoundMode::CAST_ROUND>(to, from, saturation);

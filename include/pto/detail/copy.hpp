@@ -361,7 +361,7 @@ template <class GlobalT, class TileT, class Put>
 PTO_INLINE RecordEvent store_tile(GlobalT& dst, TileT& src, Put put, const char* instruction) {
   static_assert(TileT::Loc == TileType::Vec || TileT::Loc == TileType::Mat || TileT::Loc == TileType::Acc,
                 "TSTORE takes tiles in vector or matrix memory and accumulators (TileType::Vec, Mat, Acc)");
-  const auto from = view(src, instruction);
+  const auto from = source(src, instruction);
   need_extent<TileT>(dst, from.rows, from.cols, instruction);
   for_each_piece(dst, from.rows, from.cols, [&](const auto& piece, int r, int c) {
     transfer(piece, window(from, r, c, piece.rows, piece.cols), put);
@@ -391,7 +391,7 @@ template <class TileT, class GlobalT> PTO_INLINE RecordEvent TLOAD(TileT& dst, c
     tile_detail::transfer(tile_detail::window(to, r, c, piece.rows, piece.cols), piece, tile_detail::PutSame());
   });
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, tile_detail::view(dst, TileT::Rows, TileT::Cols, "TLOAD"));
 }
 
 // Stores the valid region, converted to the type of the memory. Atomic forms combine with what is there.
@@ -447,9 +447,10 @@ PTO_INLINE RecordEvent extract(Dst& dst, Src& src, int row, int col, Put put, co
   if (kChecks && (row < 0 || col < 0 || row + to.rows > Src::Rows || col + to.cols > Src::Cols))
     fail("%s: %d x %d elements from (%d, %d) reach beyond a tile of %d x %d", instruction, to.rows, to.cols, row, col,
          Src::Rows, Src::Cols);
+  need_written(src, row, col, to.rows, to.cols, instruction);
   transfer(to, window(view(src, 0, 0, instruction), row, col, to.rows, to.cols), put);
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 }  // namespace tile_detail
 
@@ -462,9 +463,9 @@ PTO_INLINE RecordEvent TMOV(Dst& dst, Src& src) {
   if constexpr (kSameStorage) {
     const auto to = tile_detail::view(dst, "TMOV");
     if (to.rows == Dst::Rows && to.cols == Dst::Cols) {  // element by element the same order: one run
-      tile_detail::put_rows(to.base, 0, tile_detail::view(src, "TMOV").base, 0, 1, Dst::Numel, Put());
+      tile_detail::put_rows(to.base, 0, tile_detail::source(src, "TMOV").base, 0, 1, Dst::Numel, Put());
       tile_detail::order_memory();
-      return {};
+      return tile_detail::wrote(dst, to);
     }
   }
   return tile_detail::extract(dst, src, 0, 0, Put(), "TMOV");
@@ -490,14 +491,14 @@ PTO_INLINE RecordEvent TEXTRACT(Dst& dst, Src& src, int row = 0, int col = 0) {
 template <class Dst, class Src, ReluPreMode kRelu = ReluPreMode::NoRelu>
 PTO_INLINE RecordEvent TINSERT(Dst& dst, Src& src, int row = 0, int col = 0) {
   tile_detail::check_way<Dst, Src>();
-  const auto from = tile_detail::view(src, "TINSERT");
+  const auto from = tile_detail::source(src, "TINSERT");
   if (tile_detail::kChecks && (row < 0 || col < 0 || row + from.rows > Dst::Rows || col + from.cols > Dst::Cols))
     tile_detail::fail("TINSERT: %d x %d elements at (%d, %d) reach beyond a tile of %d x %d", from.rows, from.cols, row,
                       col, Dst::Rows, Dst::Cols);
-  tile_detail::transfer(tile_detail::window(tile_detail::view(dst, 0, 0, "TINSERT"), row, col, from.rows, from.cols),
-                        from, tile_detail::PutBetween<typename Dst::DType, typename Src::DType, kRelu>());
+  const auto to = tile_detail::window(tile_detail::view(dst, 0, 0, "TINSERT"), row, col, from.rows, from.cols);
+  tile_detail::transfer(to, from, tile_detail::PutBetween<typename Dst::DType, typename Src::DType, kRelu>());
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, to);
 }
 
 }  // namespace pto

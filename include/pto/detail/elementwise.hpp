@@ -202,15 +202,16 @@ PTO_INLINE RecordEvent apply(const DstView& dst, Op op, const Views&... sources)
 template <class Op, class Dst, class... Src>
 PTO_INLINE RecordEvent apply_tiles(const char* name, Op op, Dst& dst, Src&... src) {
   const auto to = view(dst, name);
-  return apply(to, op, view(src, to.rows, to.cols, name)...);
+  apply(to, op, source(src, to.rows, to.cols, name)...);
+  return wrote(dst, to);
 }
 
 // The per-row operand of a row broadcast: a column, or rows of a few elements (32 bytes) that repeat along the columns.
 template <class TileT> PTO_INLINE auto column_of(TileT& tile, int rows, const char* name) {
-  return across_columns(view(tile, rows, 1, name));
+  return across_columns(source(tile, rows, 1, name));
 }
 template <class TileT> PTO_INLINE auto row_of(TileT& tile, int cols, const char* name) {
-  return across_rows(view(tile, 1, cols, name));
+  return across_rows(source(tile, 1, cols, name));
 }
 
 // True if `candidate` has the shape of a per-row operand and `other` has not.
@@ -229,16 +230,17 @@ template <bool kSwap, class Op, class Dst, class Full, class PerRow>
 PTO_INLINE RecordEvent apply_row_operand(const char* name, Op op, Dst& dst, Full& full, PerRow& per_row) {
   const Swapped<Op> swapped = {op};
   const auto to = view(dst, name);
-  const auto whole = view(full, to.rows, to.cols, name);
+  const auto whole = source(full, to.rows, to.cols, name);
   const int width = per_row.GetValidCol();
   if (width <= 1 || PerRow::Cols == 1) {
     const auto column = column_of(per_row, to.rows, name);
     if constexpr (kSwap)
-      return apply(to, swapped, whole, column);
+      apply(to, swapped, whole, column);
     else
-      return apply(to, op, whole, column);
+      apply(to, op, whole, column);
+    return wrote(dst, to);
   }
-  const auto block = view(per_row, to.rows, width, name);
+  const auto block = source(per_row, to.rows, width, name);
   for (int c = 0; c < to.cols; c += width) {
     const int n = to.cols - c < width ? to.cols - c : width;
     const auto part = window(to, 0, c, to.rows, n);
@@ -247,7 +249,7 @@ PTO_INLINE RecordEvent apply_row_operand(const char* name, Op op, Dst& dst, Full
     else
       apply(part, op, window(whole, 0, c, to.rows, n), block);
   }
-  return {};
+  return wrote(dst, to);
 }
 
 template <class Op, class Dst, class A, class B>
@@ -267,8 +269,10 @@ template <class Op, class Dst, class A, class B>
 PTO_INLINE RecordEvent apply_col_broadcast(const char* name, Op op, Dst& dst, A& a, B& b) {
   const auto to = view(dst, name);
   if (a.GetValidRow() == 1 && b.GetValidRow() != 1)
-    return apply(to, op, row_of(a, to.cols, name), view(b, to.rows, to.cols, name));
-  return apply(to, op, view(a, to.rows, to.cols, name), row_of(b, to.cols, name));
+    apply(to, op, row_of(a, to.cols, name), source(b, to.rows, to.cols, name));
+  else
+    apply(to, op, source(a, to.rows, to.cols, name), row_of(b, to.cols, name));
+  return wrote(dst, to);
 }
 
 // What both sources have in common is combined, the rest copied from the one that has it.
@@ -276,6 +280,8 @@ template <class Op, class Dst, class A, class B>
 PTO_INLINE RecordEvent apply_partial(const char* name, Op op, Dst& dst, A& a, B& b) {
   const auto to = view(dst, name);
   const auto left = view(a, name), right = view(b, name);
+  need_written(a, 0, 0, to.rows, to.cols, name);
+  need_written(b, 0, 0, to.rows, to.cols, name);
   const auto cut = [](int x, int y, int end, int(&at)[3]) {
     at[0] = 0;
     at[1] = x < y ? x : y;
@@ -299,7 +305,7 @@ PTO_INLINE RecordEvent apply_partial(const char* name, Op op, Dst& dst, A& a, B&
       else if (in_right)
         apply(part, Identity(), window(right, r, c, rows, cols));
     }
-  return {};
+  return wrote(dst, to);
 }
 
 }  // namespace tile_detail

@@ -35,6 +35,13 @@ template <class TileT> struct Flat {
   TileView<TileT> all;
   explicit Flat(TileT& tile, const char* name) : all(view(tile, TileT::Rows, TileT::Cols, name)) {}
   auto& operator[](int64_t i) const { return all.at(i / TileT::Cols, i % TileT::Cols); }
+  // Element i is read; it has been written.
+  void need(TileT& tile, int64_t i, const char* name) const {
+    need_written(tile, int(i / TileT::Cols), int(i % TileT::Cols), 1, 1, name);
+  }
+  void wrote_one(TileT& tile, int64_t i) const {
+    wrote(tile, window(all, int(i / TileT::Cols), int(i % TileT::Cols), 1, 1));
+  }
 };
 
 enum class Outside { kError, kSkip, kClamp, kWrap, kZero };
@@ -98,16 +105,18 @@ PTO_INLINE RecordEvent TGATHER(Dst& dst, Src& src, Index& index, Scratch&...) {
   static_assert(std::is_integral<typename Index::DType>::value, "TGATHER: indices are integers");
   static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "dst and src have one element type");
   const auto to = tile_detail::view(dst, "TGATHER");
-  const auto at = tile_detail::view(index, to.rows, to.cols, "TGATHER");
+  const auto at = tile_detail::source(index, to.rows, to.cols, "TGATHER");
   const tile_detail::Flat<Src> from(src, "TGATHER");
   using Element = typename decltype(to)::Element;
   for (int r = 0; r < to.rows; ++r)
     for (int c = 0; c < to.cols; ++c) {
       const int64_t i = static_cast<int64_t>(at.at(r, c));
-      to.at(r, c) = i >= 0 && i < Src::Numel ? from[i] : Element();
+      const bool inside = i >= 0 && i < Src::Numel;
+      if (inside) from.need(src, i, "TGATHER");
+      to.at(r, c) = inside ? from[i] : Element();
     }
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, to);
 }
 // The columns of src that the pattern names, row after row, as one list into dst.
 template <class Dst, class Src, MaskPattern kPattern> PTO_INLINE RecordEvent TGATHER(Dst& dst, Src& src) {
@@ -116,12 +125,14 @@ template <class Dst, class Src, MaskPattern kPattern> PTO_INLINE RecordEvent TGA
   static_assert(sizeof(typename Dst::DType) == sizeof(typename Src::DType),
                 "TGATHER: both tiles have elements of one size");
   constexpr tile_detail::Pattern pattern = tile_detail::pattern_of(kPattern);
-  const auto from = tile_detail::view(src, "TGATHER");
+  const auto from = tile_detail::source(src, "TGATHER");
   const tile_detail::Flat<Dst> to(dst, "TGATHER");
   int64_t next = 0;
   for (int r = 0; r < from.rows; ++r)
-    for (int c = pattern.column; c < from.cols && next < Dst::Numel; c += pattern.period)
+    for (int c = pattern.column; c < from.cols && next < Dst::Numel; c += pattern.period) {
+      to.wrote_one(dst, next);
       tile_detail::PutSame()(to[next++], from.at(r, c));
+    }
   tile_detail::order_memory();
   return {};
 }
@@ -132,8 +143,8 @@ PTO_INLINE RecordEvent TSCATTER(Dst& dst, Src& src, Index& index) {
                 "TSCATTER takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(std::is_integral<typename Index::DType>::value, "TSCATTER: indices are integers");
   static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "dst and src have one element type");
-  const auto from = tile_detail::view(src, "TSCATTER");
-  const auto at = tile_detail::view(index, from.rows, from.cols, "TSCATTER");
+  const auto from = tile_detail::source(src, "TSCATTER");
+  const auto at = tile_detail::source(index, from.rows, from.cols, "TSCATTER");
   const tile_detail::Flat<Dst> to(dst, "TSCATTER");
   for (int r = 0; r < from.rows; ++r)
     for (int c = 0; c < from.cols; ++c) {
@@ -142,6 +153,7 @@ PTO_INLINE RecordEvent TSCATTER(Dst& dst, Src& src, Index& index) {
         tile_detail::fail("TSCATTER: index %lld at (%d, %d) is outside a tile of %d x %d", (long long)i, r, c,
                           Dst::Rows, Dst::Cols);
       to[i] = from.at(r, c);
+      to.wrote_one(dst, i);
     }
   tile_detail::order_memory();
   return {};
@@ -153,8 +165,8 @@ template <Coalesce kUnit = Coalesce::Elem, ScatterAtomicOp kOp = ScatterAtomicOp
 PTO_INLINE RecordEvent MSCATTER(const GlobalT& dst, Src& src, Index& index) {
   using namespace tile_detail;
   constexpr Outside kRule = outside_of(kOutside);
-  const auto from = view(src, "MSCATTER");
-  const auto at = view(index, "MSCATTER");
+  const auto from = source(src, "MSCATTER");
+  const auto at = source(index, "MSCATTER");
   need_memory(dst, "MSCATTER");
   auto* const base = reinterpret_cast<Stored<typename GlobalT::DType>*>(dst.data());
   if constexpr (kUnit == Coalesce::Row) {
@@ -166,7 +178,7 @@ PTO_INLINE RecordEvent MSCATTER(const GlobalT& dst, Src& src, Index& index) {
         scatter_one<kOp>(base[place * dst.GetStride(3) + c * dst.GetStride(4)], from.at(r, c));
     }
   } else {
-    const auto cells = view(index, from.rows, from.cols, "MSCATTER");
+    const auto cells = source(index, from.rows, from.cols, "MSCATTER");
     for (int r = 0; r < from.rows; ++r)
       for (int c = 0; c < from.cols; ++c) {
         const int64_t place =
@@ -184,7 +196,7 @@ PTO_INLINE RecordEvent MGATHER(Dst& dst, const GlobalT& src, Index& index) {
   using namespace tile_detail;
   constexpr Outside kRule = outside_of(kOutside);
   const auto to = view(dst, "MGATHER");
-  const auto at = view(index, "MGATHER");
+  const auto at = source(index, "MGATHER");
   need_memory(src, "MGATHER");
   using Element = typename decltype(to)::Element;
   const auto* const base = reinterpret_cast<const Stored<typename GlobalT::RawDType>*>(src.data());
@@ -196,7 +208,7 @@ PTO_INLINE RecordEvent MGATHER(Dst& dst, const GlobalT& src, Index& index) {
         to.at(r, c) = place < 0 ? Element() : cast<Element>(base[place * src.GetStride(3) + c * src.GetStride(4)]);
     }
   } else {
-    const auto cells = view(index, to.rows, to.cols, "MGATHER");
+    const auto cells = source(index, to.rows, to.cols, "MGATHER");
     for (int r = 0; r < to.rows; ++r)
       for (int c = 0; c < to.cols; ++c) {
         const int64_t place =
@@ -205,7 +217,7 @@ PTO_INLINE RecordEvent MGATHER(Dst& dst, const GlobalT& src, Index& index) {
       }
   }
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 
 }  // namespace pto

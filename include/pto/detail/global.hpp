@@ -232,9 +232,9 @@ template <class T, class Address> PTO_INLINE void TASSIGN(T& object, Address add
   if constexpr (tile_detail::kIsGlobal<T>) {
     object.SetAddr(reinterpret_cast<typename T::DType*>(address));
   } else if constexpr (std::is_pointer<Address>::value) {
-    object.data() = tile_detail::place_tile<T>(reinterpret_cast<uintptr_t>(address));
+    tile_detail::TilePlace::of(object) = tile_detail::place_tile<T>(reinterpret_cast<uintptr_t>(address));
   } else {
-    object.data() = tile_detail::place_tile<T>(static_cast<uint64_t>(address));
+    tile_detail::TilePlace::of(object) = tile_detail::place_tile<T>(static_cast<uint64_t>(address));
   }
 }
 template <auto kAddress, class T> PTO_INLINE void TASSIGN(T& object) { TASSIGN(object, kAddress); }
@@ -245,7 +245,7 @@ template <class Dst, class Src> PTO_INLINE RecordEvent TRESHAPE(Dst& dst, Src& s
   static_assert(Dst::Numel * sizeof(typename Dst::DType) == Src::Numel * sizeof(typename Src::DType),
                 "TRESHAPE: both tiles have the same number of bytes");
   static_assert(Dst::isBoxedLayout == Src::isBoxedLayout, "TRESHAPE: both tiles are boxed, or neither is");
-  dst.data() = reinterpret_cast<typename Dst::DType*>(tile_detail::view(src, "TRESHAPE").base);
+  tile_detail::TilePlace::of(dst) = reinterpret_cast<typename Dst::DType*>(tile_detail::view(src, "TRESHAPE").base);
   return {};
 }
 

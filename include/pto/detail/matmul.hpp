@@ -139,11 +139,6 @@ template <class T> constexpr int32_t element_of() {
          : std::is_same<T, int32_t>::value ? SIMPLER_TILE_INT32
                                            : SIMPLER_TILE_FLOAT;
 }
-template <Offset kStep> SimplerTileAxis table_axis(const FixedAxis<kStep>&) { return {kStep, 0, 0, 0}; }
-template <int kLength, Offset kStep, Offset kBlock>
-SimplerTileAxis table_axis(const BoxAxis<kLength, kStep, kBlock>& axis) {
-  return {kStep, kBlock, kLength, axis.first};
-}
 template <class V> SimplerTileMatrix table_matrix(const V& v) {
   return {v.base, table_axis(v.row), table_axis(v.col), element_of<typename V::Element>()};
 }
@@ -163,6 +158,13 @@ template <class A, class L, class R> constexpr bool kProductTypes =
     std::is_same<L, R>::value &&
     (std::is_same<A, float>::value ? kIsHalf<L> || kIsBfloat<L> || std::is_same<L, float>::value
                                    : std::is_same<A, int32_t>::value && std::is_same<L, int8_t>::value);
+
+// The matrix unit computes whole boxes: all rows of the boxes that a result of `rows` rows touches.
+template <class Acc> PTO_INLINE RecordEvent wrote_boxes(Acc& acc, TileView<Acc> result) {
+  const int rows = (result.rows + Acc::InnerRows - 1) / Acc::InnerRows * Acc::InnerRows;
+  result.rows = rows < Acc::Rows ? rows : Acc::Rows;
+  return wrote(acc, result);
+}
 
 // What products are added to.
 enum class StartFrom { kZero, kIn, kBias };
@@ -186,11 +188,11 @@ PTO_INLINE RecordEvent multiply_tiles(Acc& acc, In& in, Left& left, Right& right
   const int m = left.GetValidRow(), k = left.GetValidCol(), n = right.GetValidCol();
   if (m <= 0 || n <= 0) return {};
   const auto to = view(acc, m, n, name);
-  const auto a = view(left, m, k, name);
-  const auto b = view(right, k, n, name);
-  if constexpr (kStart == StartFrom::kBias) apply(to, Identity(), across_rows(view(in, 1, n, name)));
+  const auto a = source(left, m, k, name);
+  const auto b = source(right, k, n, name);
+  if constexpr (kStart == StartFrom::kBias) apply(to, Identity(), across_rows(source(in, 1, n, name)));
   if constexpr (kStart == StartFrom::kIn) {
-    const auto start = view(in, m, n, name);
+    const auto start = source(in, m, n, name);
     if (k <= 0)
       transfer(to, start, PutSame());
     else
@@ -201,7 +203,7 @@ PTO_INLINE RecordEvent multiply_tiles(Acc& acc, In& in, Left& left, Right& right
     fill(to, 0);
   }
   order_memory();
-  return {};
+  return wrote_boxes(acc, to);
 }
 
 }  // namespace tile_detail

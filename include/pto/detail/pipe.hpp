@@ -132,7 +132,7 @@ PTO_INLINE View<Stored<T>, FreeAxis, FixedAxis<1>> slot_part(unsigned char* slot
 template <class Pipe, class TileT> PTO_INLINE void push_to_vector(Pipe& pipe, TileT& tile, TileSplitAxis split) {
   using T = typename TileT::DType;
   auto& ring = pipe.ring(true);
-  const auto from = view(tile, "TPUSH");
+  const auto from = source(tile, "TPUSH");
   const PartShape part = part_shape(from.rows, from.cols, split);
   const uint32_t number = ring.produced[0].own();
   unsigned char* const slot = pipe.slot(true, number, uint32_t(from.rows * from.cols * int(sizeof(T))));
@@ -156,6 +156,7 @@ template <class Pipe, class TileT> PTO_INLINE void push_to_cube(Pipe& pipe, Tile
   const auto from = view(tile, "TPUSH");
   const uint32_t number = ring.produced[lane].own();
   if (split == TILE_NO_SPLIT && lane != 0) return ring.produced[lane].publish(number + 1);
+  need_written(tile, 0, 0, from.rows, from.cols, "TPUSH");
   const uint32_t bytes = uint32_t(from.rows * from.cols * int(sizeof(T))) * (split == TILE_NO_SPLIT ? 1 : 2);
   unsigned char* const slot = pipe.slot(false, number, bytes);
   if (number >= Pipe::slot_count()) ring.consumed[0].wait_beyond(number - Pipe::slot_count());
@@ -174,8 +175,9 @@ PTO_INLINE void take_part(TileT& tile, const PipeSlotHeader& header, unsigned ch
   const int rows = to.rows - row < int(header.rows) ? to.rows - row : int(header.rows);
   const int cols = to.cols - col < int(header.cols) ? to.cols - col : int(header.cols);
   if (rows <= 0 || cols <= 0) return;
-  transfer(window(to, row, col, rows, cols),
-           window(slot_part<T>(slot, part, int(header.rows), int(header.cols)), 0, 0, rows, cols), PutSame());
+  const auto taken = window(to, row, col, rows, cols);
+  transfer(taken, window(slot_part<T>(slot, part, int(header.rows), int(header.cols)), 0, 0, rows, cols), PutSame());
+  wrote(tile, taken);
 }
 
 template <class TileT> PTO_INLINE void need_shape(TileT& tile, const PipeSlotHeader& header, int rows, int cols) {
@@ -188,11 +190,13 @@ template <class Pipe, class TileT> PTO_INLINE void pop_on_vector(Pipe& pipe, Til
   auto& ring = pipe.ring(true);
   const int lane = static_cast<int>(sub_block_id());
   const uint32_t number = ring.consumed[lane].own();
-  if (tile.data() == nullptr) tile.data() = place_tile<TileT>(pipe.local_place(true, number));
+  if (TilePlace::of(tile) == nullptr) TilePlace::of(tile) = place_tile<TileT>(pipe.local_place(true, number));
   const bool empty = split == TILE_NO_SPLIT && lane != 0;
   if (!empty || Pipe::kNoSplitForBoth) ring.produced[0].wait_beyond(number);
   if (empty) {
-    fill(view(tile, "TPOP"), bit_cast<Stored<typename TileT::DType>>(typename TileT::DType(0)));
+    const auto zeros = view(tile, "TPOP");
+    fill(zeros, bit_cast<Stored<typename TileT::DType>>(typename TileT::DType(0)));
+    wrote(tile, zeros);
   } else {
     const PipeSlotHeader header = ring.header[number % Pipe::slot_count()];
     need_shape(tile, header, int(header.rows), int(header.cols));
@@ -204,7 +208,7 @@ template <class Pipe, class TileT> PTO_INLINE void pop_on_vector(Pipe& pipe, Til
 template <class Pipe, class TileT> PTO_INLINE void pop_on_cube(Pipe& pipe, TileT& tile) {
   auto& ring = pipe.ring(false);
   const uint32_t number = ring.consumed[0].own();
-  if (tile.data() == nullptr) tile.data() = place_tile<TileT>(pipe.local_place(false, number));
+  if (TilePlace::of(tile) == nullptr) TilePlace::of(tile) = place_tile<TileT>(pipe.local_place(false, number));
   ring.produced[0].wait_beyond(number);
   const PipeSlotHeader header = ring.header[number % Pipe::slot_count()];
   const bool up_down = header.split == TILE_UP_DOWN, left_right = header.split == TILE_LEFT_RIGHT;

@@ -58,15 +58,16 @@ PTO_INLINE RecordEvent TQUANT(Dst& dst, Src& src, Scale& scale, Scale* offset = 
                 "TQUANT: dst is int8_t for INT8_SYM, uint8_t for INT8_ASYM");
   static_assert(kIsFloating<typename Src::DType> && std::is_same<typename Scale::DType, float>::value,
                 "TQUANT: src is of a float type, scales are float");
+  if (kType == QuantType::INT8_ASYM && offset == nullptr) fail("TQUANT: INT8_ASYM needs offsets, one for each row");
   const auto to = view(dst, "TQUANT");
-  const auto from = view(src, to.rows, to.cols, "TQUANT");
+  const auto from = source(src, to.rows, to.cols, "TQUANT");
   const auto factors = column_of(scale, to.rows, "TQUANT");
   if constexpr (kType == QuantType::INT8_SYM) {
-    return apply(to, Quantize<D>(), from, factors);
+    apply(to, Quantize<D>(), from, factors);
   } else {
-    if (offset == nullptr) fail("TQUANT: INT8_ASYM needs offsets, one for each row");
-    return apply(to, Quantize<D>(), from, factors, column_of(*offset, to.rows, "TQUANT"));
+    apply(to, Quantize<D>(), from, factors, column_of(*offset, to.rows, "TQUANT"));
   }
+  return wrote(dst, to);
 }
 // dst = src * scale, or (src - offset) * scale, with a scale (and offset) for each row.
 template <class Dst, class Src, class Scale> PTO_INLINE RecordEvent TDEQUANT(Dst& dst, Src& src, Scale& scale) {
@@ -74,7 +75,8 @@ template <class Dst, class Src, class Scale> PTO_INLINE RecordEvent TDEQUANT(Dst
   static_assert(kVectorTiles<Dst, Src, Scale>,
                 "TDEQUANT takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   const auto to = view(dst, "TDEQUANT");
-  return apply(to, Dequantize(), view(src, to.rows, to.cols, "TDEQUANT"), column_of(scale, to.rows, "TDEQUANT"));
+  apply(to, Dequantize(), source(src, to.rows, to.cols, "TDEQUANT"), column_of(scale, to.rows, "TDEQUANT"));
+  return wrote(dst, to);
 }
 template <class Dst, class Src, class Scale>
 PTO_INLINE RecordEvent TDEQUANT(Dst& dst, Src& src, Scale& scale, Scale& offset) {
@@ -82,8 +84,9 @@ PTO_INLINE RecordEvent TDEQUANT(Dst& dst, Src& src, Scale& scale, Scale& offset)
   static_assert(kVectorTiles<Dst, Src, Scale>,
                 "TDEQUANT takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   const auto to = view(dst, "TDEQUANT");
-  return apply(to, Dequantize(), view(src, to.rows, to.cols, "TDEQUANT"), column_of(scale, to.rows, "TDEQUANT"),
-               column_of(offset, to.rows, "TDEQUANT"));
+  apply(to, Dequantize(), source(src, to.rows, to.cols, "TDEQUANT"), column_of(scale, to.rows, "TDEQUANT"),
+        column_of(offset, to.rows, "TDEQUANT"));
+  return wrote(dst, to);
 }
 
 // TSTORE with a scale for each column.
@@ -92,8 +95,8 @@ PTO_INLINE RecordEvent TSTORE_FP(const GlobalT& dst, TileT& src, Scales& scales)
   using namespace tile_detail;
   static_assert(Scales::Loc == TileType::Scaling, "TSTORE_FP: scales lie in a tile of TileType::Scaling");
   static_assert(TileT::Loc == TileType::Acc, "TSTORE_FP stores accumulators (TileType::Acc)");
-  const auto from = view(src, "TSTORE_FP");
-  const auto factors = view(scales, 1, from.cols, "TSTORE_FP");
+  const auto from = source(src, "TSTORE_FP");
+  const auto factors = source(scales, 1, from.cols, "TSTORE_FP");
   need_extent<TileT>(dst, from.rows, from.cols, "TSTORE_FP");
   for_each_piece(dst, from.rows, from.cols, [&](const auto& piece, int r, int c) {
     put_scaled_columns<kRelu>(piece, window(from, r, c, piece.rows, piece.cols), factors, c);
@@ -114,9 +117,9 @@ PTO_INLINE RecordEvent TMOV_FP(Dst& dst, Src& src, Scales& scales) {
   static_assert(Scales::Loc == TileType::Scaling, "TMOV_FP: scales lie in a tile of TileType::Scaling");
   static_assert(Src::Loc == TileType::Acc, "TMOV_FP moves accumulators (TileType::Acc)");
   const auto to = view(dst, "TMOV_FP");
-  put_scaled_columns<kRelu>(to, view(src, to.rows, to.cols, "TMOV_FP"), view(scales, 1, to.cols, "TMOV_FP"), 0);
+  put_scaled_columns<kRelu>(to, source(src, to.rows, to.cols, "TMOV_FP"), source(scales, 1, to.cols, "TMOV_FP"), 0);
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 template <class Dst, class Src, class Scales, ReluPreMode kRelu = ReluPreMode::NoRelu, tile_detail::IfTile<Scales> = 0>
 PTO_INLINE RecordEvent TMOV(Dst& dst, Src& src, Scales& scales) {

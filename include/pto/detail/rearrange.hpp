@@ -9,7 +9,7 @@ namespace tile_detail {
 // Element (r, c) of dst is src's where src is valid, `pad` elsewhere in the physical tile.
 template <class Dst, class Src> PTO_INLINE RecordEvent fill_pad(Dst& dst, Src& src, PadValue pad, const char* name) {
   if (dst.GetValidRow() <= 0 || dst.GetValidCol() <= 0) return {};
-  const auto from = view(src, name);
+  const auto from = source(src, name);
   const auto to = view(dst, Dst::Rows, Dst::Cols, name);
   const int rows = from.rows < Dst::Rows ? from.rows : Dst::Rows, cols = from.cols < Dst::Cols ? from.cols : Dst::Cols;
   using Element = typename decltype(to)::Element;
@@ -19,7 +19,7 @@ template <class Dst, class Src> PTO_INLINE RecordEvent fill_pad(Dst& dst, Src& s
   if (cols < Dst::Cols && rows > 0) fill(window(to, 0, cols, rows, Dst::Cols - cols), value);
   if (rows < Dst::Rows) fill(window(to, rows, 0, Dst::Rows - rows, Dst::Cols), value);
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 
 template <class Dst, class Src> constexpr PadValue pad_of() {
@@ -54,11 +54,11 @@ template <class Dst, class Src, class... Scratch> PTO_INLINE RecordEvent TTRANS(
                 "TTRANS takes tiles in vector memory (TileType::Vec); TMOV brings others there");
   static_assert(sizeof(typename Dst::DType) == sizeof(typename Src::DType),
                 "TTRANS: both tiles have elements of one size");
-  const auto from = tile_detail::view(src, "TTRANS");
-  tile_detail::transfer(tile_detail::view(dst, from.cols, from.rows, "TTRANS"), tile_detail::transposed(from),
-                        tile_detail::PutSame());
+  const auto from = tile_detail::source(src, "TTRANS");
+  const auto to = tile_detail::view(dst, from.cols, from.rows, "TTRANS");
+  tile_detail::transfer(to, tile_detail::transposed(from), tile_detail::PutSame());
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, to);
 }
 
 // The columns of a, then those of b.
@@ -68,13 +68,13 @@ template <class Dst, class A, class B> PTO_INLINE RecordEvent TCONCAT(Dst& dst, 
   static_assert(std::is_same<typename Dst::DType, typename A::DType>::value &&
                     std::is_same<typename Dst::DType, typename B::DType>::value,
                 "all operands have one element type");
-  const auto left = tile_detail::view(a, "TCONCAT");
-  const auto right = tile_detail::view(b, left.rows, b.GetValidCol(), "TCONCAT");
+  const auto left = tile_detail::source(a, "TCONCAT");
+  const auto right = tile_detail::source(b, left.rows, b.GetValidCol(), "TCONCAT");
   const auto to = tile_detail::view(dst, left.rows, left.cols + right.cols, "TCONCAT");
   tile_detail::transfer(tile_detail::window(to, 0, 0, left.rows, left.cols), left, tile_detail::PutSame());
   tile_detail::transfer(tile_detail::window(to, 0, left.cols, left.rows, right.cols), right, tile_detail::PutSame());
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, to);
 }
 
 }  // namespace pto

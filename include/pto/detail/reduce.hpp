@@ -80,18 +80,20 @@ PTO_INLINE void reduce(Op op, const DstView& dst, const SrcView& src) {
 template <class Op, class Dst, class Src>
 PTO_INLINE RecordEvent reduce_rows(const char* name, Op op, Dst& dst, Src& src) {
   static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "all operands have one element type");
-  const auto from = view(src, name);
-  reduce(op, view(dst, from.rows, 1, name), from);
+  const auto from = source(src, name);
+  const auto to = view(dst, from.rows, 1, name);
+  reduce(op, to, from);
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 template <class Op, class Dst, class Src>
 PTO_INLINE RecordEvent reduce_cols(const char* name, Op op, Dst& dst, Src& src) {
   static_assert(std::is_same<typename Dst::DType, typename Src::DType>::value, "all operands have one element type");
-  const auto from = view(src, name);
-  reduce(op, transposed(view(dst, 1, from.cols, name)), transposed(from));
+  const auto from = source(src, name);
+  const auto to = view(dst, 1, from.cols, name);
+  reduce(op, transposed(to), transposed(from));
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 
 }  // namespace tile_detail
@@ -148,17 +150,18 @@ PTO_REDUCTION(MIN, MinOf)
   template <class Dst, class Src, class... Scratch>                                                              \
   PTO_INLINE RecordEvent TROW##NAME(Dst& dst, Src& src, Scratch&&...) {                                          \
     tile_detail::check_index_tiles<Dst, Src>();                                                                  \
-    const auto from = tile_detail::view(src, "TROW" #NAME);                                                      \
-    tile_detail::reduce_to_index(tile_detail::OP(), tile_detail::view(dst, from.rows, 1, "TROW" #NAME), from);   \
-    return {};                                                                                                   \
+    const auto from = tile_detail::source(src, "TROW" #NAME);                                                    \
+    const auto to = tile_detail::view(dst, from.rows, 1, "TROW" #NAME);                                          \
+    tile_detail::reduce_to_index(tile_detail::OP(), to, from);                                                   \
+    return tile_detail::wrote(dst, to);                                                                          \
   }                                                                                                              \
   template <class Dst, class Src, class... Scratch>                                                              \
   PTO_INLINE RecordEvent TCOL##NAME(Dst& dst, Src& src, Scratch&&...) {                                          \
     tile_detail::check_index_tiles<Dst, Src>();                                                                  \
-    const auto from = tile_detail::view(src, "TCOL" #NAME);                                                      \
+    const auto from = tile_detail::source(src, "TCOL" #NAME);                                                    \
     const auto to = tile_detail::view(dst, 1, from.cols, "TCOL" #NAME);                                          \
     tile_detail::reduce_to_index(tile_detail::OP(), tile_detail::transposed(to), tile_detail::transposed(from)); \
-    return {};                                                                                                   \
+    return tile_detail::wrote(dst, to);                                                                          \
   }
 PTO_INDEX_REDUCTION(ARGMAX, MaxOf)
 PTO_INDEX_REDUCTION(ARGMIN, MinOf)

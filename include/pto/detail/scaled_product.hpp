@@ -75,13 +75,13 @@ PTO_INLINE RecordEvent multiply_scaled_tiles(Acc& acc, In& in, Left& left, LeftS
   if (m <= 0 || n <= 0) return {};
   const int groups = (k + kScaleGroup - 1) / kScaleGroup;
   const auto to = view(acc, m, n, name);
-  const auto a = view(left, m, k, name);
-  const auto a_scale = view(left_scale, m, groups, name);
-  const auto b = view(right, k, n, name);
-  const auto b_scale = view(right_scale, groups, n, name);
-  if constexpr (kStart == StartFrom::kBias) apply(to, Identity(), across_rows(view(in, 1, n, name)));
+  const auto a = source(left, m, k, name);
+  const auto a_scale = source(left_scale, m, groups, name);
+  const auto b = source(right, k, n, name);
+  const auto b_scale = source(right_scale, groups, n, name);
+  if constexpr (kStart == StartFrom::kBias) apply(to, Identity(), across_rows(source(in, 1, n, name)));
   if constexpr (kStart == StartFrom::kIn) {
-    const auto start = view(in, m, n, name);
+    const auto start = source(in, m, n, name);
     if (k <= 0)
       transfer(to, start, PutSame());
     else
@@ -92,7 +92,7 @@ PTO_INLINE RecordEvent multiply_scaled_tiles(Acc& acc, In& in, Left& left, LeftS
     fill(to, 0);
   }
   order_memory();
-  return {};
+  return wrote_boxes(acc, to);
 }
 
 }  // namespace tile_detail

@@ -122,6 +122,11 @@ inline Memory core_memory(uint32_t location) {
   return memory;
 }
 
+// How far into memory `location` an address is; for texts.
+inline unsigned long long offset_in_memory(uint32_t location, const void* address) {
+  return static_cast<unsigned long long>(static_cast<const unsigned char*>(address) - core_memory(location).base);
+}
+
 // ---- waiting ----------------------------------------------------------------------------------------------------
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)

@@ -56,7 +56,7 @@ template <class TileT> PTO_INLINE SortedList<typename TileT::DType> list_of(Tile
   using T = typename TileT::DType;
   static_assert(TileT::isRowMajor && !TileT::isBoxedLayout, "sorted lists are row-major tiles");
   view(tile, "TMRGSORT");
-  return {tile.data(), tile.GetValidCol() / kPairElements<T>, 0};
+  return {TilePlace::of(tile), tile.GetValidCol() / kPairElements<T>, 0};
 }
 
 template <bool kExhausted, class Dst, class... Lists>
@@ -65,12 +65,14 @@ PTO_INLINE RecordEvent merge_tiles(Dst& dst, MrgSortExecutedNumList& executed, L
   need_scores<T>();
   static_assert((std::is_same<T, typename Lists::DType>::value && ...), "all lists have one element type");
   SortedList<T> lists[4] = {list_of(tiles)...};
-  view(dst, "TMRGSORT");
-  merge_lists(dst.data(), dst.GetValidCol() / kPairElements<T>, lists, int(sizeof...(Lists)), kExhausted);
+  const auto to = view(dst, 1, dst.GetValidCol(), "TMRGSORT");
+  merge_lists(TilePlace::of(dst), dst.GetValidCol() / kPairElements<T>, lists, int(sizeof...(Lists)), kExhausted);
+  const SortedList<T>* list = lists;  // read as far as something was taken
+  (need_written(tiles, 0, 0, 1, int((list++)->taken) * kPairElements<T>, "TMRGSORT"), ...);
   executed = {static_cast<uint16_t>(lists[0].taken), static_cast<uint16_t>(lists[1].taken),
               static_cast<uint16_t>(lists[2].taken), static_cast<uint16_t>(lists[3].taken)};
   order_memory();
-  return {};
+  return wrote(dst, to);
 }
 
 }  // namespace tile_detail
@@ -85,8 +87,8 @@ PTO_INLINE RecordEvent TSORT32(Dst& dst, Src& src, Index& index, Scratch&...) {
   tile_detail::need_scores<T>();
   static_assert(std::is_same<typename Dst::DType, T>::value, "TSORT32: dst has the element type of the scores");
   static_assert(sizeof(typename Index::DType) == 4, "TSORT32: indices have 32 bits");
-  const auto scores = tile_detail::view(src, "TSORT32");
-  const auto indices = tile_detail::view(index, index.GetValidRow() == 1 ? 1 : scores.rows, scores.cols, "TSORT32");
+  const auto scores = tile_detail::source(src, "TSORT32");
+  const auto indices = tile_detail::source(index, index.GetValidRow() == 1 ? 1 : scores.rows, scores.cols, "TSORT32");
   const auto pairs = tile_detail::view(dst, scores.rows, scores.cols * kPair, "TSORT32");
   static_assert(Dst::isRowMajor && !Dst::isBoxedLayout, "TSORT32: dst is a row-major tile");
   for (int r = 0; r < scores.rows; ++r)
@@ -109,7 +111,7 @@ PTO_INLINE RecordEvent TSORT32(Dst& dst, Src& src, Index& index, Scratch&...) {
       }
     }
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, pairs);
 }
 
 // In each row: merges every four neighbouring sorted blocks of block_length elements (not pairs) into one. What is left
@@ -122,19 +124,22 @@ template <class Dst, class Src> PTO_INLINE RecordEvent TMRGSORT(Dst& dst, Src& s
   static_assert(Dst::isRowMajor && Src::isRowMajor && !Dst::isBoxedLayout && !Src::isBoxedLayout,
                 "TMRGSORT: lists are row-major tiles");
   const auto from = tile_detail::view(src, "TMRGSORT");
-  tile_detail::view(dst, from.rows, from.cols, "TMRGSORT");
+  const auto to = tile_detail::view(dst, from.rows, from.cols, "TMRGSORT");
   if (block_length == 0 || block_length % kPair != 0)
     tile_detail::fail("TMRGSORT: block length %u; it counts elements, %u for each pair", block_length, kPair);
   const int64_t group = int64_t{4} * block_length;
+  const int merged = static_cast<int>(from.cols / group * group);
+  tile_detail::need_written(src, 0, 0, from.rows, merged, "TMRGSORT");
   for (int r = 0; r < from.rows; ++r)
     for (int64_t c = 0; c + group <= from.cols; c += group) {
       tile_detail::SortedList<T> lists[4];
-      const T* const first = src.data() + tile_detail::Offset{r} * Src::Cols + c;
+      const T* const first = tile_detail::TilePlace::of(src) + tile_detail::Offset{r} * Src::Cols + c;
       for (int i = 0; i < 4; ++i) lists[i] = {first + int64_t{i} * block_length, block_length / kPair, 0};
-      tile_detail::merge_lists(dst.data() + tile_detail::Offset{r} * Dst::Cols + c, group / kPair, lists, 4, false);
+      tile_detail::merge_lists(tile_detail::TilePlace::of(dst) + tile_detail::Offset{r} * Dst::Cols + c, group / kPair,
+                               lists, 4, false);
     }
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, tile_detail::window(to, 0, 0, from.rows, merged));
 }
 
 // Merges two to four lists (one row each) into dst, as far as it reaches. With kExhausted the merge ends as soon as one

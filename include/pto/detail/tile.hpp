@@ -6,7 +6,7 @@
 #pragma once
 
 #include "../common/constants.hpp"
-#include "layout.hpp"
+#include "written.hpp"
 
 namespace pto {
 namespace tile_detail {
@@ -34,6 +34,23 @@ constexpr const char* name_of(TileType location) {
     case TileType::ScaleLeft: return "ScaleLeft";
     default: return "ScaleRight";
   }
+}
+
+// What pointers and scalar accesses do to the simulator's books of written elements.
+PTO_HIDDEN __attribute__((noinline)) void note_run(TileType location, const void* base, int count, int element_bytes) {
+  const SimplerTileRegion region = region_of(base, kUnitAxis, kUnitAxis, 0, 0, 1, count, element_bytes);
+  sim_state.hooks.tile_written(memory_of(location), &region);
+}
+PTO_HIDDEN __attribute__((noinline)) void need_element(TileType location, const void* base, int64_t place, int rows,
+                                                       int cols, int element_bytes) {
+  const SimplerTileRegion region =
+      region_of(base, kUnitAxis, kUnitAxis, 0, static_cast<int>(place), 1, 1, element_bytes);
+  int32_t row = 0, col = 0;
+  if (sim_state.hooks.tile_unwritten(memory_of(location), &region, &row, &col))
+    fail(
+        "GetValue: element %lld of a %s tile of %d x %d at 0x%llx is read, but nothing has written it since the block "
+        "began",
+        (long long)place, name_of(location), rows, cols, offset_in_memory(memory_of(location), base));
 }
 
 // Rows and columns of an inner box.
@@ -67,6 +84,12 @@ template <class Tile> struct Storage {
   using PlainCol = FixedAxis<kColumnMajor ? kRows : 1>;
   using Row = typename std::conditional<kPlain, PlainRow, Axis<int(kIr), kRowStep, kRowBlock>>::type;
   using Col = typename std::conditional<kPlain, PlainCol, Axis<int(kIc), kColStep, kColBlock>>::type;
+};
+
+// Where a tile lies, for the library itself: data() is for kernels.
+struct TilePlace {
+  template <class TileT> static PTO_INLINE auto*& of(TileT& tile) { return tile.data_; }
+  template <class TileT> static PTO_INLINE auto* of(const TileT& tile) { return tile.data_; }
 };
 
 // The valid extent of one dimension: part of the type, or a member.
@@ -154,17 +177,37 @@ struct Tile {
   }
 
   // Elements by their place in storage.
-  template <class N> Element GetValue(N place) const { return *element(static_cast<int64_t>(place)); }
+  template <class N> Element GetValue(N place) const {
+    const Element* const at = element(static_cast<int64_t>(place));
+    if (tile_detail::watches_memory())
+      tile_detail::need_element(Loc, data_, static_cast<int64_t>(place), Rows, Cols, int(sizeof(Element)));
+    return *at;
+  }
   template <class N, class V> void SetValue(N place, V value) {
-    *element(static_cast<int64_t>(place)) = static_cast<Element>(value);
+    Element* const at = element(static_cast<int64_t>(place));
+    *at = static_cast<Element>(value);
+    if (tile_detail::watches_memory()) tile_detail::note_run(Loc, at, 1, int(sizeof(Element)));
     tile_detail::order_memory();
   }
 
-  // Null until TASSIGN, TRESHAPE or TPOP has given the tile a place.
-  Element*& data() { return data_; }
-  Element* data() const { return data_; }
+  // Null until TASSIGN, TRESHAPE or TPOP has given the tile a place. What is written through the pointer is not seen by
+  // the checks: from here on the whole tile counts as written.
+  Element*& data() {
+    handed_out();
+    return data_;
+  }
+  Element* data() const {
+    handed_out();
+    return data_;
+  }
 
  private:
+  friend struct tile_detail::TilePlace;
+
+  void handed_out() const {
+    if (tile_detail::watches_memory() && data_ != nullptr)
+      tile_detail::note_run(Loc, data_, Numel, int(sizeof(Element)));
+  }
   Element* element(int64_t place) const {
     if (tile_detail::kChecks && (data_ == nullptr || place < 0 || place >= Numel))
       tile_detail::fail("tile: element %lld of a %s tile of %d x %d%s", (long long)place, tile_detail::name_of(Loc),
@@ -218,17 +261,79 @@ template <class TileT> using TileView =
 
 // The first rows x cols elements of a tile as an operand of `instruction`.
 template <class TileT> PTO_INLINE TileView<TileT> view(TileT& tile, int rows, int cols, const char* instruction) {
-  if (kChecks && tile.data() == nullptr)
+  if (kChecks && TilePlace::of(tile) == nullptr)
     fail("%s: a %s tile of %d x %d has no address; call TASSIGN before using it", instruction, name_of(TileT::Loc),
          TileT::Rows, TileT::Cols);
   if (kChecks && (rows > TileT::Rows || cols > TileT::Cols))
     fail("%s: %d x %d elements needed of a %s tile of %d x %d", instruction, rows, cols, name_of(TileT::Loc),
          TileT::Rows, TileT::Cols);
-  return {reinterpret_cast<Stored<typename TileT::DType>*>(tile.data()), rows, cols, {}, {}};
+  return {reinterpret_cast<Stored<typename TileT::DType>*>(TilePlace::of(tile)), rows, cols, {}, {}};
 }
 // Its valid region.
 template <class TileT> PTO_INLINE TileView<TileT> view(TileT& tile, const char* instruction) {
   return view(tile, tile.GetValidRow(), tile.GetValidCol(), instruction);
+}
+
+// ---- written elements: every instruction asks for its sources and tells of its results -------------------------------
+// What the books need to know of a tile's type: data, so that the functions below are compiled once per kernel.
+struct TileKind {
+  uint32_t memory;
+  const char* name;
+  int32_t rows, cols, element_bytes;
+  SimplerTileAxis row, col;
+};
+template <class TileT> constexpr TileKind kTileKind = {memory_of(TileT::Loc),
+                                                       name_of(TileT::Loc),
+                                                       TileT::Rows,
+                                                       TileT::Cols,
+                                                       int32_t{sizeof(typename TileT::DType)},
+                                                       table_axis(typename Storage<TileT>::Row()),
+                                                       table_axis(typename Storage<TileT>::Col())};
+
+// rows x cols elements from (row, col) on of the tile at `base`.
+PTO_HIDDEN __attribute__((noinline)) void need_region(const TileKind& kind, const void* base, int valid_rows,
+                                                      int valid_cols, int row, int col, int rows, int cols,
+                                                      const char* instruction) {
+  if (rows > valid_rows - row) rows = valid_rows - row;
+  if (cols > valid_cols - col) cols = valid_cols - col;
+  if (rows <= 0 || cols <= 0) return;
+  const SimplerTileRegion region = region_of(base, kind.row, kind.col, row, col, rows, cols, kind.element_bytes);
+  int32_t r = 0, c = 0;
+  if (sim_state.hooks.tile_unwritten(kind.memory, &region, &r, &c))
+    fail(
+        "%s: element (%d, %d) of a %s tile of %d x %d at 0x%llx is read, but nothing has written it since the block "
+        "began",
+        instruction, row + r, col + c, kind.name, kind.rows, kind.cols, offset_in_memory(kind.memory, base));
+}
+PTO_HIDDEN __attribute__((noinline)) void note_region(const TileKind& kind, const void* base, int row, int col,
+                                                      int rows, int cols) {
+  if (rows <= 0 || cols <= 0) return;
+  const SimplerTileRegion region = region_of(base, kind.row, kind.col, row, col, rows, cols, kind.element_bytes);
+  sim_state.hooks.tile_written(kind.memory, &region);
+}
+
+// The instruction reads rows x cols elements from (row, col) on. What lies outside of the tile's own valid region is
+// padding: whoever reads that along does not use it.
+template <class TileT>
+PTO_INLINE void need_written(TileT& tile, int row, int col, int rows, int cols, const char* instruction) {
+  if (watches_memory())
+    need_region(kTileKind<TileT>, TilePlace::of(tile), tile.GetValidRow(), tile.GetValidCol(), row, col, rows, cols,
+                instruction);
+}
+// The first rows x cols elements of a tile, or its valid region, to be read.
+template <class TileT> PTO_INLINE TileView<TileT> source(TileT& tile, int rows, int cols, const char* instruction) {
+  const TileView<TileT> from = view(tile, rows, cols, instruction);
+  need_written(tile, 0, 0, rows, cols, instruction);
+  return from;
+}
+template <class TileT> PTO_INLINE TileView<TileT> source(TileT& tile, const char* instruction) {
+  return source(tile, tile.GetValidRow(), tile.GetValidCol(), instruction);
+}
+// Part of a tile has been written, and the instruction is done. After its sources were asked for: one may be `tile`.
+template <class TileT> PTO_INLINE RecordEvent wrote(TileT&, const TileView<TileT>& part) {
+  if (watches_memory())
+    note_region(kTileKind<TileT>, part.base, first_of(part.row), first_of(part.col), part.rows, part.cols);
+  return {};
 }
 
 // A place in the tile's memory from a byte offset, or from an absolute address inside that memory.

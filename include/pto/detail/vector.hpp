@@ -29,13 +29,14 @@ template <class Dst, class... Src> constexpr bool kOneType =
     return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a, b); \
   }
 // dst = op(a, scalar); the scalar has the tile's element type
-#define PTO_TILE_SCALAR(NAME, OP)                                                                   \
-  template <class Dst, class A, class... Scratch>                                                   \
-  PTO_INLINE RecordEvent NAME(Dst& dst, A& a, typename A::DType scalar, Scratch&...) {              \
-    PTO_CHECK_ROW(NAME, Dst, A)                                                                     \
-    const auto to = tile_detail::view(dst, #NAME);                                                  \
-    return tile_detail::apply(to, tile_detail::OP(), tile_detail::view(a, to.rows, to.cols, #NAME), \
-                              tile_detail::everywhere(scalar));                                     \
+#define PTO_TILE_SCALAR(NAME, OP)                                                              \
+  template <class Dst, class A, class... Scratch>                                              \
+  PTO_INLINE RecordEvent NAME(Dst& dst, A& a, typename A::DType scalar, Scratch&...) {         \
+    PTO_CHECK_ROW(NAME, Dst, A)                                                                \
+    const auto to = tile_detail::view(dst, #NAME);                                             \
+    tile_detail::apply(to, tile_detail::OP(), tile_detail::source(a, to.rows, to.cols, #NAME), \
+                       tile_detail::everywhere(scalar));                                       \
+    return tile_detail::wrote(dst, to);                                                        \
   }
 // dst = op(a, b) where one of a and b has a value per row (or per column) only
 #define PTO_BROADCAST(NAME, OP, APPLY)                              \
@@ -60,17 +61,18 @@ template <class Dst, class... Src> constexpr bool kOneType =
   PTO_TILE_TILE(T##NAME, OP)    \
   PTO_TILE_SCALAR(T##NAME##S, OP)
 // dst = op(a, b, c), and with a scalar for b
-#define PTO_THREE_TILES(NAME, SCALAR_NAME, OP)                                                                 \
-  template <class Dst, class A, class B, class C> PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, C& c) {    \
-    PTO_CHECK_TILES(NAME, Dst, A, B, C)                                                                        \
-    return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a, b, c);                                   \
-  }                                                                                                            \
-  template <class Dst, class A, class C>                                                                       \
-  PTO_INLINE RecordEvent SCALAR_NAME(Dst& dst, A& a, typename A::DType scalar, C& c) {                         \
-    PTO_CHECK_TILES(NAME, Dst, A, C)                                                                           \
-    const auto to = tile_detail::view(dst, #NAME);                                                             \
-    return tile_detail::apply(to, tile_detail::OP(), tile_detail::view(a, to.rows, to.cols, #NAME),            \
-                              tile_detail::everywhere(scalar), tile_detail::view(c, to.rows, to.cols, #NAME)); \
+#define PTO_THREE_TILES(NAME, SCALAR_NAME, OP)                                                              \
+  template <class Dst, class A, class B, class C> PTO_INLINE RecordEvent NAME(Dst& dst, A& a, B& b, C& c) { \
+    PTO_CHECK_TILES(NAME, Dst, A, B, C)                                                                     \
+    return tile_detail::apply_tiles(#NAME, tile_detail::OP(), dst, a, b, c);                                \
+  }                                                                                                         \
+  template <class Dst, class A, class C>                                                                    \
+  PTO_INLINE RecordEvent SCALAR_NAME(Dst& dst, A& a, typename A::DType scalar, C& c) {                      \
+    PTO_CHECK_TILES(NAME, Dst, A, C)                                                                        \
+    const auto to = tile_detail::view(dst, #NAME);                                                          \
+    tile_detail::apply(to, tile_detail::OP(), tile_detail::source(a, to.rows, to.cols, #NAME),              \
+                       tile_detail::everywhere(scalar), tile_detail::source(c, to.rows, to.cols, #NAME));   \
+    return tile_detail::wrote(dst, to);                                                                     \
   }
 
 PTO_ARITHMETIC(ADD, Add)
@@ -118,30 +120,33 @@ PTO_UNARY(TRELU, Relu)
 template <class Dst, class A> PTO_INLINE RecordEvent TDIVS(Dst& dst, typename A::DType scalar, A& a) {
   PTO_CHECK_TILES(TDIVS, Dst, A)
   const auto to = tile_detail::view(dst, "TDIVS");
-  return tile_detail::apply(to, tile_detail::Div(), tile_detail::everywhere(scalar),
-                            tile_detail::view(a, to.rows, to.cols, "TDIVS"));
+  tile_detail::apply(to, tile_detail::Div(), tile_detail::everywhere(scalar),
+                     tile_detail::source(a, to.rows, to.cols, "TDIVS"));
+  return tile_detail::wrote(dst, to);
 }
 
 // dst = scalar
 template <class Dst> PTO_INLINE RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar) {
   static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
                 "TEXPANDS fills tiles in vector or matrix memory (TileType::Vec, TileType::Mat)");
-  tile_detail::fill(tile_detail::view(dst, "TEXPANDS"),
-                    tile_detail::bit_cast<tile_detail::Stored<typename Dst::DType>>(scalar));
+  const auto to = tile_detail::view(dst, "TEXPANDS");
+  tile_detail::fill(to, tile_detail::bit_cast<tile_detail::Stored<typename Dst::DType>>(scalar));
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, to);
 }
 // dst(r, c) = src(r, 0)
 template <class Dst, class Src> PTO_INLINE RecordEvent TROWEXPAND(Dst& dst, Src& src) {
   PTO_CHECK_TILES(TROWEXPAND, Dst, Src)
   const auto to = tile_detail::view(dst, "TROWEXPAND");
-  return tile_detail::apply(to, tile_detail::Identity(), tile_detail::column_of(src, to.rows, "TROWEXPAND"));
+  tile_detail::apply(to, tile_detail::Identity(), tile_detail::column_of(src, to.rows, "TROWEXPAND"));
+  return tile_detail::wrote(dst, to);
 }
 // dst(r, c) = src(0, c)
 template <class Dst, class Src> PTO_INLINE RecordEvent TCOLEXPAND(Dst& dst, Src& src) {
   PTO_CHECK_TILES(TCOLEXPAND, Dst, Src)
   const auto to = tile_detail::view(dst, "TCOLEXPAND");
-  return tile_detail::apply(to, tile_detail::Identity(), tile_detail::row_of(src, to.cols, "TCOLEXPAND"));
+  tile_detail::apply(to, tile_detail::Identity(), tile_detail::row_of(src, to.cols, "TCOLEXPAND"));
+  return tile_detail::wrote(dst, to);
 }
 
 // The first row counts up from `start`, or down.
@@ -160,7 +165,7 @@ template <class Dst, class T, int kDescending = 0> PTO_INLINE RecordEvent TCI(Ds
       to.at(0, c) = tile_detail::store<Stored>(tile_detail::Add()(first, distance));
   }
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, tile_detail::window(to, 0, 0, to.rows > 0 ? 1 : 0, to.cols));
 }
 
 // Ones on and below (kUpper: above) the diagonal that starts in column `diagonal`, zeros elsewhere.
@@ -172,7 +177,7 @@ template <class Dst, int kUpper> PTO_INLINE RecordEvent TTRI(Dst& dst, int diago
   for (int r = 0; r < to.rows; ++r)
     for (int c = 0; c < to.cols; ++c) to.at(r, c) = (kUpper != 0 ? c - r >= diagonal : c - r <= diagonal) ? one : zero;
   tile_detail::order_memory();
-  return {};
+  return tile_detail::wrote(dst, to);
 }
 
 // op(a, b) where both are valid, the one that is valid elsewhere; where neither is, dst keeps its value.

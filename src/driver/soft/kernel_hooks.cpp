@@ -65,6 +65,18 @@ const SimplerTileKernels* chosen_kernels() {
   return *available;
 }
 
+void tile_written(std::uint32_t location, const SimplerTileRegion* region) {
+  executor::Core& running = core();
+  std::uint64_t bytes = 0;
+  running.written_tiles().write(location, running.tile_memory(location, &bytes), *region);
+}
+std::int32_t tile_unwritten(std::uint32_t location, const SimplerTileRegion* region, std::int32_t* row,
+                            std::int32_t* col) {
+  executor::Core& running = core();
+  std::uint64_t bytes = 0;
+  return running.written_tiles().find_unwritten(location, running.tile_memory(location, &bytes), *region, row, col);
+}
+
 const SimplerSimHooks& hooks() {
   static const SimplerSimHooks table = {SIMPLER_SIM_HOOKS_VERSION,
                                         sizeof(SimplerSimHooks),
@@ -75,7 +87,9 @@ const SimplerSimHooks& hooks() {
                                         unpark,
                                         check_failed,
                                         chosen_kernels(),
-                                        task_cores};
+                                        task_cores,
+                                        tile_written,
+                                        tile_unwritten};
   return table;
 }
 

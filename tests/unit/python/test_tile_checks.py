@@ -32,6 +32,28 @@ SLIPS = {
     8: "TLOAD: the global tensor has a null address",
 }
 
+#: scalar of unwritten.cpp -> the instruction, the tile and the element that the run's error names
+UNWRITTEN = {
+    101: "TADD: element (0, 0) of a Vec tile of 16 x 32 at 0x1000",
+    102: "TSTORE: element (0, 0) of a Vec tile of 16 x 32 at 0x1000",
+    103: "TADDS: element (0, 0) of a Vec tile of 16 x 32 at 0x1000",
+    104: "TROWMAX: element (0, 24) of a Vec tile of 16 x 32 at 0x1000",
+    105: "TROWEXPANDMUL: element (0, 0) of a Vec tile of 16 x 8 at 0x3000",
+    106: "TCOLEXPANDADD: element (0, 0) of a Vec tile of 1 x 32 at 0x4000",
+    107: "TSEL: the mask bits of row 0 from column 0 on in a Vec tile of 16 x 32 at 0x5000",
+    108: "TSEL: element (0, 0) of a Vec tile of 16 x 32 at 0x1000",
+    109: "TGATHER: element (0, 0) of a Vec tile of 16 x 32 at 0x6000",
+    110: "TGATHER: element (1, 8) of a Vec tile of 16 x 32 at 0x1000",
+    111: "TCVT: element (0, 0) of a Vec tile of 16 x 32 at 0x1000",
+    112: "TMATMUL: element (0, 0) of a Left tile of 16 x 32 at 0x0",
+    113: "TMATMUL_ACC: element (0, 0) of a Acc tile of 16 x 32 at 0x0",
+    114: "TMOV: element (0, 0) of a Mat tile of 16 x 32 at 0x0",
+    115: "GetValue: element 100 of a Vec tile of 16 x 32 at 0x1000",
+    116: "GetValue: element 8 of a Vec tile of 16 x 32 at 0x1000",
+    117: "TSORT32: element (0, 0) of a Vec tile of 16 x 32 at 0x6000",
+    118: "TTRANS: element (0, 0) of a Vec tile of 16 x 32 at 0x1000",
+}
+
 
 class Bench:
     """A worker with a program of one kernel."""
@@ -65,8 +87,9 @@ class Bench:
 
 @pytest.fixture
 def bench(request, monkeypatch):
-    monkeypatch.setattr(KernelCompiler, "_tile_checks", request.param)
-    made = Bench()
+    checks, *source = request.param if isinstance(request.param, tuple) else (request.param,)
+    monkeypatch.setattr(KernelCompiler, "_tile_checks", checks)
+    made = Bench(*source)
     yield made
     made.worker.close()
 
@@ -83,6 +106,24 @@ def test_a_slip_stops_the_kernel_with_instruction_tile_and_numbers(bench):
 def test_without_checks_operands_are_taken_as_they_are(bench):
     assert np.array_equal(bench.run(2)[8:], bench.start()[8:])
     bench.run(1)
+
+
+@pytest.mark.parametrize("bench", [(True, "unwritten.cpp")], indirect=True, ids=["checks"])
+def test_elements_that_nothing_has_written_are_not_read(bench):
+    for fault, text in UNWRITTEN.items():
+        bench.run(0)  # leaves values everywhere: they are those of an earlier block
+        with pytest.raises(RuntimeError) as stopped:
+            bench.run(fault)
+        assert f"{text} " in str(stopped.value)
+        assert "nothing has written" in str(stopped.value)
+    for legal in range(1, 8):
+        assert np.array_equal(bench.run(legal), bench.start() + 2), legal
+
+
+@pytest.mark.parametrize("bench", [(False, "unwritten.cpp")], indirect=True, ids=["no checks"])
+def test_without_checks_tile_memory_is_read_as_it_is(bench):
+    for fault in UNWRITTEN:
+        bench.run(fault)
 
 
 def test_the_option_is_part_of_what_kernels_are_cached_by(monkeypatch):

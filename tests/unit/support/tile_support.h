@@ -23,6 +23,7 @@
 
 #include <pto/pto-inst.hpp>
 
+#include "executor/written_tiles.h"
 #include "tile/available_kernels.h"
 
 namespace tile_test {
@@ -63,6 +64,7 @@ struct Core {
     unsigned char bytes[64];
   };
   std::unique_ptr<Line[]> memory[SIMPLER_TILE_MEMORY_COUNT];
+  simpler::executor::WrittenTiles written;
   uint32_t lane;
   Cluster* cluster;
   uint32_t cube_cores = 1, vector_cores = 2;  // of the task that the core works on
@@ -103,6 +105,14 @@ class TileTest : public ::testing::Test {
     hooks.task_cores = [](uint32_t kinds) {
       return ((kinds & SIMPLER_TASK_CUBE_CORES) != 0 ? Core::current->cube_cores : 0) +
              ((kinds & SIMPLER_TASK_VECTOR_CORES) != 0 ? Core::current->vector_cores : 0);
+    };
+    // As in the simulator: reading what no instruction has written fails each of these tests.
+    hooks.tile_written = [](uint32_t location, const SimplerTileRegion* region) {
+      Core::current->written.write(location, Core::current->memory[location].get(), *region);
+    };
+    hooks.tile_unwritten = [](uint32_t location, const SimplerTileRegion* region, int32_t* row, int32_t* col) {
+      return int32_t{
+          Core::current->written.find_unwritten(location, Core::current->memory[location].get(), *region, row, col)};
     };
     simpler_sim_register_hooks(&hooks);
     Core::current = &core_;
