@@ -58,7 +58,7 @@ inline const char* error_hint(std::int32_t code) {
     SIMPLER_ERROR_TABLE(SIMPLER_HINT_ROW)
 #undef SIMPLER_HINT_ROW
   }
-  return "";
+  return code == 0 ? "" : "the code is the orchestration's own: look where it reports it";
 }
 
 #define SIMPLER_SAME_NUMBER(code, name, hint) \

@@ -216,6 +216,7 @@ def test_an_explicit_failure_with_a_code_of_the_user(worker):
     with pytest.raises(errors.RunError, match="the model is bad") as caught:
         worker.run("failure_with_a_code", 4711)
     assert caught.value.code == -4711
+    assert str(caught.value).endswith("the code is the orchestration's own: look where it reports it")
     worker.check_good()
 
 
