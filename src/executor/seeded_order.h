@@ -2,11 +2,11 @@
 //
 // What      Submitter and one worker take turns. After each submission, and whenever the submitter waits, the seed decides
 //           how many tasks the worker runs, and which of the ready ones each time. Many seeds explore many orders.
-// Given up  A kernel that does not return while the submitter waits for the turn may wait for another kernel, and a
-//           submitter that does not come back for the result of a ready task: then the monitor ends the turns, the rest of
-//           the run is unordered, and a warning says so.
+// Given up  A task of several cores at once runs on as many threads, in no fixed order. A kernel that does not return while
+//           the submitter waits for the turn may wait for another kernel, and so may a submitter that does not come back
+//           for the result of a ready task. Then the turns end, the rest of the run is unordered, and a warning says so.
 // Threads   start, submitted, give_turn, stop: the submitter. claim, await_turn, take, made_ready, end_turn, take_left: the
-//           worker. give_up: the monitor. The worker names the run that it claimed, so one that comes late cannot join the
+//           worker. give_up: the monitor, the worker. The worker names the run that it claimed, so one that comes late cannot join the
 //           next.
 // Source    The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #pragma once

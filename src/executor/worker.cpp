@@ -3,6 +3,7 @@
 #include <exception>
 #include <system_error>
 
+#include "base/log.h"
 #include "executor/crash_guard.h"
 
 namespace simpler::executor {
@@ -125,6 +126,11 @@ void Worker::take_turns(std::uint64_t run) {
     Work work;
     hand_over();  // conditions may have come true meanwhile
     while (order.take(run, &work.record)) {
+      if (executor_.graph_->task(work.record).shape == graph::Shape::kMix &&
+          order.give_up(SeededOrder::Turn::kWorker)) {
+        log::host(log::Level::kWarn, __func__,
+                  "SIMPLER_SIM_SEED: a task needs several cores at once, so the rest of this run has no fixed order");
+      }
       execute(work);
       hand_over();
     }

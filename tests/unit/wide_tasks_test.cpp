@@ -219,6 +219,27 @@ TEST_P(WideTasks, AnExecutorEndsRightAfterTheLastLane) {
 }
 
 // Younger tasks are over while the oldest still runs: the submitter sleeps, instead of looking again and again.
+TEST(SeededOrder, RunsWideTasksAmongNarrowOnes) {
+  for (const char* seed : {"1", "5", "77"}) {
+    setenv("SIMPLER_SIM_SEED", seed, 1);
+    RunRig rig(2, 2);
+    unsetenv("SIMPLER_SIM_SEED");
+    std::atomic<int> lanes{0}, narrow{0};
+    EXPECT_TRUE(rig.run([&] {
+      for (int n = 0; n < 20; ++n) {
+        CoreTaskArgs args;
+        rig.wide(
+            args, [&](std::int64_t*) { ++lanes; }, kAllLanes, 2);
+        rig.task([&](std::int64_t*) { ++narrow; }, Shape::kAiv, 3);
+        rig.task([&](std::int64_t*) { ++narrow; }, Shape::kAic);
+      }
+    })) << "seed "
+        << seed;
+    EXPECT_EQ(lanes.load(), 20 * 2 * 3) << "seed " << seed;
+    EXPECT_EQ(narrow.load(), 20 * 4) << "seed " << seed;
+  }
+}
+
 TEST(WaitingSubmitter, UsesNoProcessorWhileTheOldestTaskRuns) {
   constexpr std::chrono::milliseconds kLong{200};
   RunRig rig(2, 2);
