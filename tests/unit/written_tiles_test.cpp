@@ -9,7 +9,7 @@
 namespace simpler::executor {
 namespace {
 
-alignas(64) unsigned char memory[SIMPLER_TILE_MEMORY_COUNT][1];  // an address; nothing looks behind it
+alignas(64) unsigned char memory[SIMPLER_TILE_MEMORY_COUNT][1 << 20];  // for its addresses: nothing is touched
 
 struct Layout {
   SimplerTileAxis row, col;
