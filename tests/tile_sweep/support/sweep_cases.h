@@ -7,6 +7,11 @@ namespace tile_test {
 
 // ---- operations -----------------------------------------------------------------------------------------------------
 
+// The low bits of a product that does not fit are all that an integer element keeps.
+inline int64_t product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+inline double product(double a, double b) { return a * b; }
 inline int64_t divided(int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }
 inline double divided(double a, double b) { return a / b; }
 inline int64_t modulo(int64_t a, int64_t b) { return b == 0 ? 0 : a % b; }
@@ -45,7 +50,7 @@ template <class T> int64_t shifted_right(int64_t a, int64_t b) {
   SWEEP_BINARY(T##OP##S, EXPRESSION)
 SWEEP_FORMS(ADD, x + y)
 SWEEP_FORMS(SUB, x - y)
-SWEEP_FORMS(MUL, x* y)
+SWEEP_FORMS(MUL, product(x, y))
 SWEEP_FORMS(DIV, divided(x, y))
 SWEEP_FORMS(MAX, x < y ? y : x)
 SWEEP_FORMS(MIN, y < x ? y : x)
@@ -56,8 +61,8 @@ SWEEP_TWO(OR, x | y)
 SWEEP_TWO(XOR, x ^ y)
 SWEEP_TWO(SHL, shifted_left<T>(x, y))
 SWEEP_TWO(SHR, shifted_right<T>(x, y))
-SWEEP_BINARY(TPRELU, x > 0 ? x : x * y)
-SWEEP_BINARY(TLRELU, x > 0 ? x : x * y)
+SWEEP_BINARY(TPRELU, x > 0 ? x : product(x, y))
+SWEEP_BINARY(TLRELU, x > 0 ? x : product(x, y))
 SWEEP_OP(TADDC, 0, TADDC, (V x, V y, V z), in_float(in_float(x + y) + z))
 SWEEP_OP(TADDSC, 0, TADDSC, (V x, V y, V z), in_float(in_float(x + y) + z))
 SWEEP_OP(TSUBC, 0, TSUBC, (V x, V y, V z), in_float(in_float(x - y) + z))
@@ -244,7 +249,7 @@ template <class Op, class T, class L> void sweep_partial(Random& random) {
   }
 }
 SWEEP_BINARY(TPARTADD, x + y)
-SWEEP_BINARY(TPARTMUL, x* y)
+SWEEP_BINARY(TPARTMUL, product(x, y))
 SWEEP_BINARY(TPARTMAX, x < y ? y : x)
 SWEEP_BINARY(TPARTMIN, y < x ? y : x)
 
