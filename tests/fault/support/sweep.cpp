@@ -144,7 +144,7 @@ class Passage {
     options_.sim_clusters = options_.sim_threads = 2;
     options_.driver = &driver;
     options_.dma_engines = scenario.dma ? 1 : 0;
-    options_.recovery_limit_ms = 2;
+    options_.recovery_limit_ms = 15;  // short, since many cases use it up; but a busy machine must not
     options_.timeouts = host::Timeouts{.op_us = 60'000'000, .sync_ms = 60'000};
     if (scenario.collector) options_.collectors = {&collector_};
   }
