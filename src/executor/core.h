@@ -49,8 +49,7 @@ class Core {
       for (int i = 0; i < task.scalar_count; ++i) *out++ = static_cast<std::int64_t>(scalars[i]);
     }
     local_.block_num = task.block_count;
-    cube_lanes_ = task.kernels[0] >= 0;
-    vector_lanes_ = (task.kernels[1] >= 0) + (task.kernels[2] >= 0);
+    kernels_ = task.kernels;
     local_.async_ctx.task_token = task.id;
   }
   void begin_block(std::int32_t block) {
@@ -63,10 +62,10 @@ class Core {
   DeferredCompletionSlab& slab() { return slab_; }
   const LocalContext& local() const { return local_; }
 
-  // Cores of those kinds (SimplerTaskCores) that the task runs on, over all its blocks.
+  // Cores of those kinds (SimplerTaskCores) that the running task occupies, over all its blocks.
   std::uint32_t task_cores(std::uint32_t kinds) const {
-    const int lanes = ((kinds & SIMPLER_TASK_CUBE_CORES) != 0 ? cube_lanes_ : 0) +
-                      ((kinds & SIMPLER_TASK_VECTOR_CORES) != 0 ? vector_lanes_ : 0);
+    const int lanes = ((kinds & SIMPLER_TASK_CUBE_CORES) != 0 ? kernels_[0] >= 0 : 0) +
+                      ((kinds & SIMPLER_TASK_VECTOR_CORES) != 0 ? (kernels_[1] >= 0) + (kernels_[2] >= 0) : 0);
     return static_cast<std::uint32_t>(lanes * local_.block_num);
   }
 
@@ -98,8 +97,7 @@ class Core {
   LocalContext local_{};
   GlobalContext global_{};
   DeferredCompletionSlab slab_{};
-  int cube_lanes_ = 0;  // of the task that is loaded
-  int vector_lanes_ = 0;
+  const std::int16_t* kernels_ = nullptr;  // of the task that is loaded, whose record outlives its blocks
   CoreType type_ = CoreType::AIC;
   int index_ = 0;
   int cluster_ = 0;

@@ -46,7 +46,7 @@ std::int64_t distance(const void* from, const void* to) {
 struct Units {
   std::int64_t first, count;
 };
-// The units that `elements` elements from `offset` on touch; count 0 if they are not inside the memory.
+// The units that `bytes` bytes from `start` on touch; count 0 if they are not inside the memory.
 Units units_of_run(std::int64_t start, std::int64_t bytes, std::int64_t memory_bytes) {
   if (start < 0 || bytes <= 0 || start + bytes > memory_bytes) return {0, 0};
   const std::int64_t first = start / WrittenTiles::kUnit;
