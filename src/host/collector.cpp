@@ -1,17 +1,23 @@
 #include "host/collector.h"
 
 #include <algorithm>
+#include <future>
 
 #include "base/log.h"
 
 namespace simpler::host {
 
 std::thread CollectorContext::make_thread(std::function<void()> function) const {
-  return std::thread([&device = device(), function = std::move(function)] {
+  std::promise<void> attached;
+  std::future<void> is_attached = attached.get_future();
+  std::thread thread([&device = device(), function = std::move(function), attached = std::move(attached)]() mutable {
     if (const Status status = device.attach(); !status.ok())
       log::host(log::Level::kWarn, "make_thread", "a collector's thread has no device: %s", status.message().c_str());
+    attached.set_value();
     function();
   });
+  is_attached.wait();  // else its first call would fall before or after the launch by chance
+  return thread;
 }
 
 bool Collectors::want_clock() const {

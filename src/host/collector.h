@@ -21,7 +21,7 @@ class CollectorContext {
   explicit CollectorContext(Allocator& allocator) : allocator_(allocator) {}
   Allocator& allocator() const { return allocator_; }
   Device& device() const { return allocator_.device(); }
-  // A thread that acts on the device; it runs even if it cannot be attached, which is logged.
+  // A thread that acts on the device, attached on return; it runs even if it cannot be attached, which is logged.
   std::thread make_thread(std::function<void()> function) const;
 
  private:

@@ -29,7 +29,7 @@ using Clock = SoftStream::Clock;
 constexpr std::string_view kProgramPrefix = "simpler program of the software device: ";
 constexpr std::size_t kRegisterBytes = 0x1400;  // of one core's window
 constexpr std::size_t kWorkspaceBytes = 64 * 1024;
-constexpr std::chrono::seconds kResetLimit{1};         // of waiting for work before a reset by force fails
+constexpr std::chrono::seconds kResetLimit{5};         // of waiting for work before a reset by force fails
 constexpr std::chrono::seconds kDestructionLimit{10};  // of waiting for work before a device is left alone for good
 
 // The entries of a program by their symbols; payloads are the structs of abi/.
