@@ -578,5 +578,15 @@ TEST(RunnerCollectors, AreStartedInOrderStoppedOnceAndReleasedAlsoWhenOneOfThemF
   EXPECT_EQ(notes, "p1p3p2s1s3A1A3r1r3r2");
 }
 
+TEST(RunnerCollectors, AThreadOfACollectorIsAttachedBeforeItsMakerGoesOn) {
+  FaultyDevice d;
+  const CollectorContext context(d.allocator);
+  for (int i = 1; i <= 50; ++i) {
+    std::thread thread = context.make_thread([] {});
+    EXPECT_EQ(d.calls("set_device"), i);
+    thread.join();
+  }
+}
+
 }  // namespace
 }  // namespace simpler::host
