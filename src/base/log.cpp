@@ -34,10 +34,11 @@ const char* name_of(Level level) {
   return "NUL";
 }
 
-// Appends to a record; what does not fit is cut, and room for the newline is kept.
+// Appends to a record; what does not fit is cut, and room for `reserved` bytes and the newline is kept.
 struct Record {
   char text[kRecordBytes];
   std::size_t length = 0;
+  std::size_t reserved = 0;
 
   [[gnu::format(printf, 2, 3)]] void add(const char* pattern, ...) {
     va_list values;
@@ -46,7 +47,7 @@ struct Record {
     va_end(values);
   }
   void add_v(const char* pattern, va_list values) {
-    const std::size_t room = kRecordBytes - 1 - length;
+    const std::size_t room = kRecordBytes - 1 - reserved - length;
     const int wanted = std::vsnprintf(text + length, room, pattern, values);
     if (wanted > 0) length += static_cast<std::size_t>(wanted) < room ? static_cast<std::size_t>(wanted) : room - 1;
   }
@@ -98,18 +99,35 @@ void host(Level level, const char* function, const char* pattern, ...) {
   record.write();
 }
 
-void device_v(Level level, const char* function, const char* pattern, va_list values) {
+void device_v(Level level, const Origin& origin, const char* function, const char* pattern, va_list values) {
   if (!enabled(level)) return;
+  Record where;
+  where.add(" [thread=0x%llx", static_cast<unsigned long long>(pthread_self()));
+  const struct {
+    const char* name;
+    std::int64_t value;
+  } facts[] = {
+      {"device", origin.device}, {"submitted", origin.submitted}, {"ring", origin.ring}, {"task", origin.task},
+      {"kernel", origin.kernel}, {"block", origin.block},         {"core", origin.core},
+  };
+  for (const auto& fact : facts) {
+    if (fact.value >= 0) where.add(" %s=%lld", fact.name, static_cast<long long>(fact.value));
+  }
+  where.add("]");
   Record record;
+  record.reserved = where.length;
   record.add("[%s] %s: ", name_of(level), function);
   record.add_v(pattern, values);
+  while (record.length > 0 && record.text[record.length - 1] == '\n') --record.length;
+  record.reserved = 0;
+  record.add("%s", where.text);
   record.write();
 }
 
-void device(Level level, const char* function, const char* pattern, ...) {
+void device(Level level, const Origin& origin, const char* function, const char* pattern, ...) {
   va_list values;
   va_start(values, pattern);
-  device_v(level, function, pattern, values);
+  device_v(level, origin, function, pattern, values);
   va_end(values);
 }
 

@@ -1,7 +1,9 @@
 // log: one logger for the process. A record is one write to stderr, so lines of several processes do not mix.
 //
 // What      [mono_ns=<n>][T0x<thread>][LEVEL] <function>: <text>   for the host,
-//           [LEVEL] <function>: <text>                              for what device programs and orchestrations say.
+//           [LEVEL] <function>: <text> [thread=0x<thread> device=<n> ...]
+//                                                             for what device programs and orchestrations say.
+//           Readers of device records look for their beginning, so where a record comes from stands at its end.
 // Levels    Those of Python's logging: DEBUG 10, INFO 20, TIMING 25, WARN 30, ERROR 40, NUL 60 (mutes all).
 // Threads   Any. No lock is held across a fork: a record is formatted on the stack and written at once.
 #pragma once
@@ -30,7 +32,18 @@ bool claim_clock_anchor();
 inline bool enabled(Level level) { return static_cast<int>(level) >= threshold(); }
 
 [[gnu::format(printf, 3, 4)]] void host(Level level, const char* function, const char* pattern, ...);
-void device_v(Level level, const char* function, const char* pattern, va_list values);
-[[gnu::format(printf, 3, 4)]] void device(Level level, const char* function, const char* pattern, ...);
+
+// Where a device record comes from, beside the calling thread. Facts that are -1 are not told.
+struct Origin {
+  int device = -1;
+  std::int64_t submitted = -1;  // an orchestration: tasks so far
+  // A block of a task.
+  int ring = -1;
+  std::int64_t task = -1;  // number in its ring
+  int kernel = -1, block = -1, core = -1;
+};
+void device_v(Level level, const Origin& origin, const char* function, const char* pattern, va_list values);
+[[gnu::format(printf, 4, 5)]] void device(Level level, const Origin& origin, const char* function, const char* pattern,
+                                          ...);
 
 }  // namespace simpler::log

@@ -70,6 +70,9 @@ class Executor {
 
   int clusters() const { return cores_.clusters(); }
   int threads() const { return base_threads_; }
+  // For log records; between runs.
+  void set_device(int ordinal) { device_ = ordinal; }
+  int device() const { return device_; }
 
   // Prepares for graphs of up to `tasks` live tasks. Between runs. False if the system refuses memory.
   bool reserve(std::uint32_t tasks);
@@ -156,6 +159,7 @@ class Executor {
 
   CorePool cores_;
   const int base_threads_;
+  int device_ = -1;  // -1: none was told
   const int max_threads_;
   const int owner_pid_;
   WorkerGate gate_;

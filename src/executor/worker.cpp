@@ -432,9 +432,18 @@ void Worker::poll_deferred() {
 }
 
 void Worker::fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what) {
-  executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s",
-                          running_.kernel.load(std::memory_order_relaxed), task.id.local(), task.id.ring(), block,
-                          core_->index(), what);
+  const int kernel = running_.kernel.load(std::memory_order_relaxed);
+  const bool first = executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s", kernel,
+                                             task.id.local(), task.id.ring(), block, core_->index(), what);
+  if (!first) {  // the run's failure is another one
+    const log::Origin origin{.device = executor_.device(),
+                             .ring = task.id.ring(),
+                             .task = task.id.local(),
+                             .kernel = kernel,
+                             .block = block,
+                             .core = core_->index()};
+    log::device(log::Level::kError, origin, "kernel", "%s", what);
+  }
   executor_.notify_submitter();
 }
 

@@ -12,7 +12,10 @@ template <typename FrontEnd> class RuntimeProgram : public DeviceProgram {
  public:
   explicit RuntimeProgram(ChipShape chip) : executor_(chip.clusters, chip.threads), runtime_(executor_) {}
 
-  int init(const abi::InitArgs&) override { return 0; }
+  int init(const abi::InitArgs& args) override {
+    executor_.set_device(static_cast<int>(args.device));
+    return 0;
+  }
 
   int register_callable(const abi::RegisterCallableArgs& args) override {
     if (args.id < 0 || args.id >= abi::kMaxCallables) {

@@ -58,8 +58,11 @@ const PTO2RuntimeOps Runtime::kOps = {
           std::vsnprintf(text, sizeof text, pattern, values);
           self(rt).latch_.raise(code, "%s: %s", function, text);
         },
-    .log = [](PTO2Runtime*, PTO2LogLevel level, const char* function, const char* pattern,
-              va_list values) { log::device_v(static_cast<log::Level>(level), function, pattern, values); },
+    .log =
+        [](PTO2Runtime* rt, PTO2LogLevel level, const char* function, const char* pattern, va_list values) {
+          if (!log::enabled(static_cast<log::Level>(level))) return;
+          log::device_v(static_cast<log::Level>(level), self(rt).log_origin(), function, pattern, values);
+        },
     .get_tensor_data = [](PTO2Runtime* rt, const ChipTensor& tensor, std::uint32_t ndims,
                           const std::uint32_t* indices) -> std::uint64_t {
       char* address = nullptr;
@@ -91,6 +94,10 @@ const PTO2RuntimeOps Runtime::kOps = {
 Runtime::Runtime(executor::Executor& executor) : executor_(executor) {
   binding_.ops = &kOps;
   binding_.self = this;
+}
+
+log::Origin Runtime::log_origin() const {
+  return {.device = executor_.device(), .submitted = static_cast<std::int64_t>(graph_.submitted_count())};
 }
 
 void Runtime::run(const Orchestration& orchestration, const executor::KernelTable& kernels, abi::RunImage& image) {
@@ -286,12 +293,13 @@ bool Runtime::acceptable(const CoreTaskPredicate& predicate) {
 void Runtime::note_ignored(const CoreTaskArgs& args) {
   if (args.allow_early_resolve() && !noted_early_resolve_) {
     noted_early_resolve_ = true;
-    log::device(log::Level::kWarn, "set_allow_early_resolve",
+    log::device(log::Level::kWarn, log_origin(), "set_allow_early_resolve",
                 "the hint is ignored: the simulator starts consumers as soon as they are ready");
   }
   if (args.dump_arg_mask() != 0 && !noted_dump_) {
     noted_dump_ = true;
-    log::device(log::Level::kWarn, "dump", "the marks are ignored: argument dumps are not available in this version");
+    log::device(log::Level::kWarn, log_origin(), "dump",
+                "the marks are ignored: argument dumps are not available in this version");
   }
 }
 
@@ -446,7 +454,8 @@ bool Runtime::access(const ChipTensor& tensor, std::uint32_t ndims, const std::u
                      char** address) {
   if (latch_.raised()) return false;
   if (tensor.buffer.addr == 0) {
-    log::device(log::Level::kError, call, "the tensor has no memory (address 0); nothing is read or written");
+    log::device(log::Level::kError, log_origin(), call,
+                "the tensor has no memory (address 0); nothing is read or written");
     return false;
   }
   return locate(tensor, ndims, indices, call, address);

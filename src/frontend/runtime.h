@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "abi/run_image.h"
+#include "base/log.h"
 #include "executor/executor.h"
 #include "frontend/orchestration.h"
 #include "graph/graph.h"
@@ -62,6 +63,8 @@ class Runtime {
   // Fails the run for want of room.
   void fail(const graph::Shortage& shortage, const char* why);
   [[gnu::format(printf, 2, 3)]] void refuse(const char* pattern, ...);
+  // Of device records about the orchestration.
+  log::Origin log_origin() const;
   // No recorded misuse, and descriptors whose rank and type exist; else the latch is raised.
   bool well_formed(const CoreTaskArgs& args);
 

@@ -49,7 +49,7 @@ SimplerGraphBlock WholeGraphRuntime::begin_graph(std::uint64_t key, const CoreTa
         note(&known->second, flaw);
     } else if (known == known_.end()) {
       if (!noted_limit_) {
-        log::device(log::Level::kWarn, "rt_submit_graph",
+        log::device(log::Level::kWarn, log_origin(), "rt_submit_graph",
                     "more than %zu different graphs in one run: the others are not recorded", kMostRecordings);
         noted_limit_ = true;
       }
@@ -179,7 +179,8 @@ void WholeGraphRuntime::end_use(const std::vector<PTO2TaskId>& ids) {
 void WholeGraphRuntime::note(Known* known, const char* reason) {
   if (known->noted) return;
   known->noted = true;
-  log::device(log::Level::kWarn, "rt_submit_graph", "a graph is submitted by calling its body: %s", reason);
+  log::device(log::Level::kWarn, log_origin(), "rt_submit_graph", "a graph is submitted by calling its body: %s",
+              reason);
 }
 
 }  // namespace simpler::frontend

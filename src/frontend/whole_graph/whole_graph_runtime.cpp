@@ -28,7 +28,7 @@ void WholeGraphRuntime::note_ignored_sizes(const abi::RuntimeEnv& rings) {
   if (alike) return;
   noted_sizes_ = true;
   log::device(
-      log::Level::kWarn, "host_build_graph",
+      log::Level::kWarn, log_origin(), "host_build_graph",
       "ring_dep_pool and the sizes of rings 1 to 3 are ignored: a graph that is built ahead has one ring, and a "
       "task at most %u predecessors",
       graph::kMaxFanIn);
@@ -48,7 +48,7 @@ void WholeGraphRuntime::finish_tasks() {
     refuse("the orchestration has ended between rt_graph_begin and rt_graph_end");
   if (counts_.recorded + counts_.plain > 0) {
     log::device(
-        log::Level::kInfo, "rt_submit_graph",
+        log::Level::kInfo, log_origin(), "rt_submit_graph",
         "%u graphs recorded, %u of them unlike any of earlier runs; %u uses replayed, %u submitted by their bodies",
         counts_.recorded, counts_.made, counts_.replayed, counts_.plain);
   }

@@ -110,6 +110,10 @@ void act(Act what, const Arguments& in, int64_t* args) {
         throw std::runtime_error("ran too early");
       in.data[1] = 1;
       return;
+    case kMeetAndThrow:  // a: how many meet
+      __atomic_fetch_add(&in.data[0], 1, __ATOMIC_ACQ_REL);
+      while (__atomic_load_n(&in.data[0], __ATOMIC_ACQUIRE) < static_cast<int32_t>(in.a)) std::this_thread::yield();
+      throw std::runtime_error("deliberate error 18");
   }
   throw std::runtime_error("the test asks for an act that does not exist");
 }

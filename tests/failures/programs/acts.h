@@ -27,6 +27,7 @@ enum Act : int64_t {
   kCompleteRecord,
   kSlabCountTooLarge,
   kExpectAtLeast,
+  kMeetAndThrow,
 };
 
 constexpr uint64_t kOwnTensor = ~uint64_t{0};  // as an address: that of the task's own tensor
