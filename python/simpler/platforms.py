@@ -9,7 +9,16 @@ from typing import NamedTuple
 
 from .errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["PLATFORMS", "RUNTIMES", "Platform", "emulated_vendor", "nearest", "platform_named", "runtime_named"]
+__all__ = [
+    "PLATFORMS",
+    "RUNTIMES",
+    "Platform",
+    "emulated_vendor",
+    "nearest",
+    "platform_named",
+    "runtime_named",
+    "why_sizes_are_ignored",
+]
 
 
 class Platform(NamedTuple):
@@ -34,6 +43,13 @@ RUNTIMES = ("tensormap_and_ringbuffer", "host_build_graph")
 def emulated_vendor() -> str | None:
     """The folder of the libraries that emulate a board, from SIMPLER_EMULATED_VENDOR; None without."""
     return os.environ.get("SIMPLER_EMULATED_VENDOR") or None
+
+
+def why_sizes_are_ignored() -> str:
+    """Why options that size the simulator have no effect on a platform that is none."""
+    if emulated_vendor() is None:
+        return "it is not a simulator"
+    return "the sizes of an emulated board are those of SIMPLER_SIM_CLUSTERS and SIMPLER_SIM_THREADS"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from .callable_identity import CallableHandle
 from .callable_registry import RegisteredCallable
 from .chip_worker import ChipWorker
 from .errors import ArgumentError, ArgumentTypeError, StateError, UnknownHandleError
-from .platforms import nearest, platform_named, runtime_named
+from .platforms import nearest, platform_named, runtime_named, why_sizes_are_ignored
 from .run_handle import RunHandle
 from .worker_memory import WorkerMemory
 
@@ -352,7 +352,7 @@ def _check_config(level: int, config: dict[str, Any]) -> None:
     _check_int("sim_clusters", config.get("sim_clusters"), 1, platform.max_clusters, f" on {platform.name}")
     for key in ("sim_clusters", "sim_threads"):
         if not platform.simulated and config.get(key) is not None:
-            _warn(f"Worker option {key!r} has no effect on {platform.name}, which is not simulated")
+            _warn(f"Worker option {key!r} has no effect on {platform.name}: {why_sizes_are_ignored()}")
     if platform.simulated and config.get("enable_sdma"):
         _warn(f"Worker option 'enable_sdma' has no effect on {platform.name}: the simulator has no DMA engines")
 

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Callable, NamedTuple, NoReturn
 
+from simpler.platforms import why_sizes_are_ignored
+
 from .. import pto_isa, sanitizers
 from ..errors import nearest, unknown_name
 from ..parallel_scheduler import device_range_to_list
@@ -254,5 +256,5 @@ def worker_settings(platform: str, clusters: int | None, threads: int | None) ->
     given = {name: value for name, value in (("sim_clusters", clusters), ("sim_threads", threads)) if value is not None}
     if given and not platform.endswith("sim"):
         names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        return {}, [f"{names} has no effect on {platform}: it is not a simulator"]
+        return {}, [f"{names} has no effect on {platform}: {why_sizes_are_ignored()}"]
     return given, []

@@ -23,6 +23,7 @@ from simpler.task_interface import (
     TensorArgType,
 )
 from simpler.worker import Worker
+from simpler_setup.scene.options import worker_settings
 
 PLATFORM, RUNTIME = "a2a3sim", "tensormap_and_ringbuffer"
 
@@ -83,13 +84,22 @@ def test_levels_of_this_version(level, kind, text):
         ({"build": True}, "'build' is unknown and has no effect"),
         ({"device_ids": [0, 1]}, "'device_ids' has no effect at level 2"),
         ({"enable_sdma": True}, "no DMA engines"),
-        ({"platform": "a2a3", "sim_threads": 2}, "not simulated"),
+        ({"platform": "a2a3", "sim_threads": 2}, "'sim_threads' has no effect on a2a3: it is not a simulator"),
     ],
 )
 def test_options_without_effect_say_so_and_are_kept(options, text):
     with pytest.warns(UserWarning, match=text):
         worker = make(**options)
     assert all(worker._config[key] == value for key, value in options.items())
+
+
+def test_an_emulated_boards_sizes_come_from_the_environment_and_options_say_so(monkeypatch):
+    monkeypatch.setenv("SIMPLER_EMULATED_VENDOR", "/a/folder")
+    with pytest.warns(UserWarning, match="'sim_clusters' has no effect on a5.*SIMPLER_SIM_CLUSTERS"):
+        make(platform="a5", sim_clusters=2)
+    settings, [note] = worker_settings("a2a3", 2, 3)
+    assert settings == {} and "--sim-clusters, --sim-threads has no effect on a2a3: " in note
+    assert "SIMPLER_SIM_CLUSTERS and SIMPLER_SIM_THREADS" in note
 
 
 @pytest.mark.parametrize("missing", ["platform", "runtime"])
