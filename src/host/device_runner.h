@@ -50,6 +50,7 @@ struct RunnerOptions {
   std::vector<Collector*> collectors = {};
   std::optional<Timeouts> timeouts = {};    // else: the environment's
   std::int32_t recovery_limit_ms = 10'000;  // of waiting for a device in doubt
+  std::int32_t look_again_ms = 200;         // how late it is noticed that the device's program gave a run up
 };
 
 // Durations of one finished run, in nanoseconds.

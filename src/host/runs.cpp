@@ -17,7 +17,6 @@ namespace {
 using driver::Driver;
 
 constexpr std::uint64_t kHeapAlignment = 1024;
-constexpr std::int64_t kLookAgainMs = 200;  // how late it is noticed that the device's program gave a run up
 
 std::atomic<RunId> next_run_id{1};
 
@@ -341,7 +340,7 @@ bool Runs::hangs(const Run& run) const {
 
 // Whether the device's program has written the run's result although something of the run never ends.
 bool Runs::given_up(const Run& run) {
-  if (monotonic_ns() - run.trace.launched_ns < kLookAgainMs * 1'000'000) return false;
+  if (monotonic_ns() - run.trace.launched_ns < std::int64_t{parts_.options.look_again_ms} * 1'000'000) return false;
   std::uint32_t abandoned = 0;
   const std::uint64_t flag = run.image.address() + offsetof(abi::RunImage, result.abandoned);
   return parts_.device.call(&Driver::copy_from_device, &abandoned, flag, sizeof abandoned) == driver::kOk &&
@@ -383,7 +382,8 @@ Status Runs::wait(RunId id, std::int64_t timeout_ns, bool* done) {
         const std::int32_t wanted = to_ms(std::max<std::int64_t>(timeout_ns - (monotonic_ns() - begin), 0));
         limit_ms = limit_ms < 0 ? wanted : std::min<std::int64_t>(limit_ms, wanted);
       }
-      code = wait_for_streams(limit_ms < 0 ? kLookAgainMs : std::min(limit_ms, kLookAgainMs));
+      const std::int64_t look_again_ms = parts_.options.look_again_ms;
+      code = wait_for_streams(limit_ms < 0 ? look_again_ms : std::min(limit_ms, look_again_ms));
     }
     if (code == driver::kSyncTimeout) {
       bool hanging = false;

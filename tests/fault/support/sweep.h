@@ -32,6 +32,7 @@ struct Case {
   std::uint64_t nth = 0;  // of the calls of that name
   driver::Fault fault = driver::Fault::kBefore;
   int times = 1;
+  bool ends_waits = false;  // hanging, it ends with the limit of waiting for a run, and no other run is waited for
 };
 
 // All cases of a scenario: each call that its undisturbed run makes, in each way.
