@@ -49,16 +49,25 @@ struct AsyncCtx {
 };
 static_assert(sizeof(AsyncCtx) == 40, "");
 
-// The a5 compiler has built-ins named block_idx and block_num, so the streaming runtime prefixes the fields there.
+// The a5 compiler has built-ins named block_idx and block_num, so kernels prefix the fields there. Kernels of
+// host_build_graph do not; nobody tells a kernel's compiler which runtime it is for, so where there are no built-ins both
+// names exist.
 struct LocalContext {
-#if defined(SIMPLER_ARCH_A5) && defined(SIMPLER_RUNTIME_STREAMING)
+#if defined(SIMPLER_ARCH_A5) && defined(__CPU_SIM)
+  union {
+    int32_t s_block_idx;
+    int32_t block_idx;
+  };
+  union {
+    int32_t s_block_num;
+    int32_t block_num;
+  };
+#elif defined(SIMPLER_ARCH_A5)
   int32_t s_block_idx;
   int32_t s_block_num;
-#define SIMPLER_BLOCK_FIELD(name) s_##name
 #else
   int32_t block_idx;
   int32_t block_num;
-#define SIMPLER_BLOCK_FIELD(name) name
 #endif
   AsyncCtx async_ctx;
 };
@@ -69,6 +78,12 @@ struct GlobalContext {
   uint64_t dma_workspace[DMA_WORKSPACE_KIND_COUNT];  // device addresses, 0 where there is none
 };
 static_assert(sizeof(GlobalContext) == 24, "");
+
+#if defined(SIMPLER_ARCH_A5)
+#define SIMPLER_BLOCK_FIELD(name) s_##name
+#else
+#define SIMPLER_BLOCK_FIELD(name) name
+#endif
 
 // Index of this block in [0, get_block_num(args)).
 static __aicore__ inline int32_t get_block_idx(__gm__ int64_t* args) {

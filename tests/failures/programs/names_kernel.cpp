@@ -57,6 +57,12 @@ static_assert(static_cast<int>(CompletionPollState::PENDING) == 0 &&
                   static_cast<int>(CompletionPollState::READY) == 1 &&
                   static_cast<int>(CompletionPollState::FAILED) == 2,
               "");
+#if defined(SIMPLER_ARCH_A5)  // the fields have another name there, and that of the other runtime
+static_assert(offsetof(LocalContext, s_block_idx) == 0 && offsetof(LocalContext, s_block_num) == 4, "");
+#endif
+static_assert(offsetof(LocalContext, block_idx) == 0 && offsetof(LocalContext, block_num) == 4 &&
+                  offsetof(LocalContext, async_ctx) == 8,
+              "");
 static_assert(DMA_WORKSPACE_SDMA == 0 && DMA_WORKSPACE_URMA == 1 && DMA_WORKSPACE_KIND_COUNT == 2, "");
 
 // Generated kernels shadow the type's name.
