@@ -375,3 +375,4 @@ class TaskOutputTensors {
   const ChipTensor* descriptors_ = nullptr;
   uint32_t outputs_ = 0;
 };
+using TaskSubmitResult = TaskOutputTensors;  // the older interface's name

@@ -6,6 +6,9 @@
 #if defined(__DAV_VEC__) || defined(__DAV_CUBE__)
 [[noreturn]] inline void assert_impl(const char*, const char*, int) { __builtin_trap(); }
 #else
+#include <execinfo.h>
+
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
@@ -25,6 +28,17 @@ class AssertionError : public std::runtime_error {
   const char* file_;
   int line_;
 };
+
+// The calling thread's stack, a line for each frame, without the innermost `skip` frames.
+inline std::string get_stacktrace(int skip = 1) {
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  char** names = backtrace_symbols(frames, count);
+  std::string text;
+  for (int i = skip < 0 ? 0 : skip; names != nullptr && i < count; ++i) (text += names[i]) += '\n';
+  std::free(names);
+  return text;
+}
 
 [[noreturn]] inline void assert_impl(const char* condition, const char* file, int line) {
   throw AssertionError(condition, file, line);

@@ -76,6 +76,7 @@ static_assert(sizeof(ChipTensor) == 128 && alignof(ChipTensor) == 64 && std::is_
 static_assert(sizeof(TensorCreateInfo) == 64 && alignof(TensorCreateInfo) == 64 &&
               std::is_copy_constructible_v<TensorCreateInfo>);
 static_assert(sizeof(CommContext) == 1056 && COMM_MAX_RANK_NUM == 64 && sizeof(WorkerChipOrchRegionDesc) == 48);
+static_assert(std::is_same_v<TaskSubmitResult, TaskOutputTensors>);
 static_assert(std::is_same_v<ChipStorageTaskArgs, ChipTaskArgs> && std::is_same_v<Tensor, ChipTensor> &&
               std::is_same_v<Arg, CoreTaskArgs> && std::is_same_v<ContinuousTensor, ChipTensor>);
 static_assert(!std::is_copy_constructible_v<CoreTaskArgs> && !std::is_move_constructible_v<CoreTaskArgs> &&
@@ -206,7 +207,7 @@ static void submissions(const ChipTensor& t, const CoreTaskArgs& args) {
   const uint32_t shape[1] = {4}, at[1] = {0};
   const TensorCreateInfo info(shape, 1);
   const TensorCreateInfo infos[2] = {info, info};
-  TaskOutputTensors out = rt_submit_aiv_task(0, args);
+  TaskSubmitResult out = rt_submit_aiv_task(0, args);
   const ChipTensor& first = out.get_ref(0);
   out = rt_submit_aic_task(0, args);
   MixedKernels mixed;
@@ -337,6 +338,7 @@ static void errors_and_logs(int value) {
     assert_impl("value", __FILE__, __LINE__);
   } catch (const AssertionError& error) {
     LOG_ERROR("%s at %s:%d: %s", error.condition(), error.file(), error.line(), error.what());
+    LOG_ERROR("%s%s", get_stacktrace().c_str(), get_stacktrace(2).c_str());
   }
   cache_invalidate_range(&value, sizeof value);
   cache_flush_range(&value, sizeof value);
