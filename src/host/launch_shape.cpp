@@ -24,8 +24,10 @@ std::vector<int> choose_cpus(const std::vector<int>& usable, int count) {
     members.resize(static_cast<std::size_t>(count));
     return members;
   }
-  log::host(log::Level::kWarn, __func__, "no group of control processors has %d free ones: threads spread over groups",
-            count);
+  if (count <= kGroupCpus) {  // more never fit into one
+    log::host(log::Level::kWarn, __func__,
+              "no group of control processors has %d free ones: threads spread over groups", count);
+  }
   return {usable.begin(), usable.begin() + count};
 }
 

@@ -363,6 +363,17 @@ TEST(RunnerShape, ThreadsGoToTheHighestGroupOfProcessorsThatHoldsThemAll) {
   EXPECT_FALSE(resolve_launch_shape(2, 1, 1, a2a3(), &shape).ok()) << "one processor";
 }
 
+TEST(RunnerShape, SpreadingThreadsIsAWarningOnlyIfOneGroupCouldHoldThem) {
+  const auto said = [](int threads, std::uint64_t mask, const executor::ArchProfile& arch) {
+    abi::LaunchShape shape;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(resolve_launch_shape(threads, 1, mask, arch, &shape).ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(said(3, 0x33, a2a3()).find("no group of control processors has 3 free ones"), std::string::npos);
+  EXPECT_EQ(said(0, 0xFF, *executor::find_arch("a5")), "") << "a5 has more threads than a group has processors";
+}
+
 // ---- times --------------------------------------------------------------------------------------------------------------
 
 TEST(RunnerPhases, AreReducedOverThreadsAndCountFromTheFirstPhase) {
