@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/log.h"
 #include "executor/crash_guard.h"
@@ -42,6 +43,16 @@ std::optional<std::uint64_t> seed_from_environment() {
   log::host(log::Level::kWarn, __func__, "SIMPLER_SIM_SEED=%s is ignored: it must be a whole number of at most 64 bits",
             text);
   return std::nullopt;
+}
+
+// Whether tasks begin only when the orchestration ends, or waits for one of them.
+bool serial_from_environment() {
+  constexpr const char* kName = "SIMPLER_TMR_SERIAL_ORCH_SCHED_ENABLE";
+  const char* text = std::getenv(kName);
+  if (text == nullptr || *text == '\0' || std::strchr("0fF", *text) != nullptr) return false;
+  if (std::strchr("1tT", *text) != nullptr) return true;
+  log::host(log::Level::kWarn, __func__, "%s=%s is ignored: it must be 1 or true, 0 or false", kName, text);
+  return false;
 }
 
 }  // namespace
@@ -133,6 +144,14 @@ void Executor::begin_run(graph::Graph& graph, graph::ErrorLatch& latch, const Ke
   if (order_.enabled()) {
     order_.start();
     gate_.wake_one(false);
+  }
+  if (serial_from_environment()) {
+    if (order_.enabled()) {
+      log::host(log::Level::kWarn, __func__,
+                "SIMPLER_TMR_SERIAL_ORCH_SCHED_ENABLE is ignored: SIMPLER_SIM_SEED decides when tasks begin");
+    } else {
+      hold_workers(true);
+    }
   }
   const std::lock_guard lock(monitor_mutex_);
   run_active_ = true;
@@ -238,8 +257,15 @@ void Executor::set_submitter_busy(bool busy) {
   if (!busy) gate_.announce();
 }
 
+void Executor::hold_workers(bool on) {
+  workers_held_.store(on, std::memory_order_relaxed);
+  refresh_limit();
+  if (!on) gate_.announce();
+}
+
 void Executor::submitter_waits() {
   streak_ = 0;
+  if (workers_held_.load(std::memory_order_relaxed)) hold_workers(false);
   if (submitter_busy_.load(std::memory_order_relaxed)) set_submitter_busy(false);
 }
 
@@ -266,6 +292,10 @@ void Executor::notify_submitter() {
 void Executor::refresh_limit() {
   const std::lock_guard lock(limit_mutex_);
   if (stopping_.load(std::memory_order_relaxed)) return;
+  if (workers_held_.load(std::memory_order_relaxed)) {
+    gate_.set_limit(0);
+    return;
+  }
   const int base = base_threads_ - (submitter_busy_.load(std::memory_order_relaxed) && base_threads_ >= 2 ? 1 : 0);
   gate_.set_limit(std::min(base + stuck_.load(std::memory_order_relaxed) + gangs_.outstanding(), max_threads_));
 }
@@ -416,6 +446,7 @@ void Executor::find_neglected() {
 
 Executor::Waits Executor::waits_for(int running) const {
   if (running > 0) return Waits::kForKernel;
+  if (workers_held_.load(std::memory_order_relaxed)) return Waits::kForOrchestration;
   bool ready = gangs_.pending() || gangs_.waiting() || (order_.enabled() && order_.ready() > 0);
   for (int shape = 0; shape < graph::kQueuedShapes; ++shape) ready = ready || anything_queued(shape);
   if (ready) return Waits::kForCore;

@@ -6,6 +6,7 @@
 // Threads   `threads` workers from the start, more on demand, all parked when there is nothing to do. The submitter is the
 //           caller of begin_run; push, wait_for and end_run are its calls. While it is busy, one of two or more workers
 //           stays parked, so that submitter and workers together use the host's CPUs.
+// Serial    With SIMPLER_TMR_SERIAL_ORCH_SCHED_ENABLE set, workers begin only when the submitter ends or waits.
 // Seed      With SIMPLER_SIM_SEED set there is one worker, and it takes turns with the submitter: see seeded_order.h.
 // Watchdog  A run that is not over fails when nothing has happened for too long: no block has ended, no task has completed.
 //           What was left then says why, in this order: kernels run, tasks are ready, tasks wait for conditions, or the
@@ -129,6 +130,7 @@ class Executor {
   // After lanes were placed or ended: as many workers as there are lanes must be awake.
   void lanes_placed(int count);
   void set_submitter_busy(bool busy);
+  void hold_workers(bool on);
   void submitter_waits();
   bool give_turn();
   void complete_dummies(graph::RecordRef record);
@@ -173,7 +175,8 @@ class Executor {
   WorkRing submitted_[graph::kQueuedShapes];
   std::uint32_t streak_ = 0;
   alignas(64) std::atomic<bool> submitter_busy_{
-      false};  // it alone writes it, seldom; searchers look at it all the time
+      false};                              // it alone writes it, seldom; searchers look at it all the time
+  std::atomic<bool> workers_held_{false};  // until the submitter waits, by the user's wish; it alone writes it
   std::mutex submitter_mutex_;
   std::condition_variable submitter_wakeup_;
   bool submitter_called_ = false;

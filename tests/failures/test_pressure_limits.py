@@ -19,6 +19,36 @@ def run(worker, entry, *scalars, **options):
     worker.run(entry, *scalars, source=SOURCE, **options)
 
 
+# ---- when tasks begin ----
+
+SERIAL = "SIMPLER_TMR_SERIAL_ORCH_SCHED_ENABLE"
+
+
+@pytest.mark.parametrize("text, begins", [("", True), ("0", True), ("1", False), ("true", False), ("T", False)])
+def test_tasks_begin_when_the_orchestration_ends_or_waits_if_asked_for(monkeypatch, text, begins):
+    monkeypatch.setenv(SERIAL, text)
+    with bench() as one:
+        run(one, "looks_at_memory_before_it_waits", 60_000 if begins else 200)
+        assert one.big[0, 0] == (1 if begins else 0)
+        assert one.x.tolist() == [9 * i + 22 for i in range(64)]
+        one.check_good()
+
+
+def test_a_garbled_wish_for_serial_runs_is_ignored_with_a_warning(worker, monkeypatch, capfd):
+    monkeypatch.setenv(SERIAL, "yes")
+    run(worker, "looks_at_memory_before_it_waits", 60_000)
+    assert worker.big[0, 0] == 1
+    assert f"{SERIAL}=yes is ignored: it must be 1 or true, 0 or false" in capfd.readouterr().err
+
+
+def test_a_seed_goes_before_the_wish_for_serial_runs(monkeypatch, capfd):
+    monkeypatch.setenv("SIMPLER_SIM_SEED", "1")
+    monkeypatch.setenv(SERIAL, "1")
+    with bench() as one:
+        one.check_good()
+    assert f"{SERIAL} is ignored: SIMPLER_SIM_SEED decides" in capfd.readouterr().err
+
+
 # ---- nothing to do ----
 
 

@@ -1,6 +1,7 @@
 // Sizes at their ends: many blocks, huge outputs, tiny rings, outputs used after their scope.
 #include "pressure.h"
 
+#include <chrono>
 #include <cstdlib>
 
 namespace {
@@ -10,6 +11,18 @@ TensorCreateInfo vector_of(uint32_t count) {
 }
 }  // namespace
 
+// Without waiting: does the task begin within v milliseconds? The answer goes to the matrix's first element.
+ENTRY(looks_at_memory_before_it_waits) {
+  step(x, 7);
+  const volatile int32_t* first = x.data_as<int32_t>();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(number(in, 0));
+  while (*first != 7 && std::chrono::steady_clock::now() < end) {
+  }
+  const uint32_t at[2] = {0, 0};
+  set_tensor_data<int32_t>(big, 2, at, *first == 7 ? 1 : 0);
+  if (get_tensor_data<int32_t>(x, 1, at) != 7) rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "read too early");
+  step(x, 1);
+}
 ENTRY(blocks) {  // big[0][0] counts the blocks
   CoreTaskArgs args;
   args.add_inout(big);
