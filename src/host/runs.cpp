@@ -320,15 +320,17 @@ Status Runs::launch(RunId id) {
 
 // ---- wait ---------------------------------------------------------------------------------------------------------------
 
-// The first code of both streams that is not kOk; kSyncTimeout if the limit passed. limit_ms < 0: none.
-int Runs::wait_for_streams(std::int64_t limit_ms) {
+// The first code of both streams that is not kOk, and whose stream that is; kSyncTimeout if the limit passed.
+int Runs::wait_for_streams(std::int64_t limit_ms, const char** whose) {
   const std::int64_t begin = monotonic_ns();
   std::int64_t left = limit_ms;
+  *whose = "control processors";
   for (driver::Stream* stream : {parts_.streams.cpu(), parts_.streams.core()}) {
     const std::int32_t limit = static_cast<std::int32_t>(std::min<std::int64_t>(left, INT32_MAX));
     const int code = parts_.device.call(&Driver::stream_sync, stream, limit);
     if (code != driver::kOk) return code;
-    if (limit_ms >= 0) left = std::max<std::int64_t>(limit_ms - (monotonic_ns() - begin) / 1'000'000, 1);
+    left = std::max<std::int64_t>(limit_ms - (monotonic_ns() - begin) / 1'000'000, 1);
+    *whose = "cores";
   }
   return driver::kOk;
 }
@@ -351,6 +353,7 @@ Status Runs::wait(RunId id, std::int64_t timeout_ns, bool* done) {
   const std::int64_t begin = monotonic_ns();
   for (;;) {
     std::int64_t limit_ms = -1;
+    const char* waited_for = "control processors or cores";
     {
       const std::lock_guard lock(parts_.mutex);
       Run* run = find(id);
@@ -383,7 +386,7 @@ Status Runs::wait(RunId id, std::int64_t timeout_ns, bool* done) {
         limit_ms = limit_ms < 0 ? wanted : std::min<std::int64_t>(limit_ms, wanted);
       }
       const std::int64_t look_again_ms = parts_.options.look_again_ms;
-      code = wait_for_streams(limit_ms < 0 ? look_again_ms : std::min(limit_ms, look_again_ms));
+      code = wait_for_streams(limit_ms < 0 ? look_again_ms : std::min(limit_ms, look_again_ms), &waited_for);
     }
     if (code == driver::kSyncTimeout) {
       bool hanging = false;
@@ -403,11 +406,11 @@ Status Runs::wait(RunId id, std::int64_t timeout_ns, bool* done) {
       }
       if (!hanging) continue;
     }
-    end(id, code);
+    end(id, code, waited_for);
   }
 }
 
-void Runs::end(RunId id, int code) {
+void Runs::end(RunId id, int code, const char* waited_for) {
   const auto still_running = [&] {
     Run* const run = find(id);
     return run != nullptr && run->phase == Phase::kRunning ? run : nullptr;
@@ -416,9 +419,21 @@ void Runs::end(RunId id, int code) {
   if (code != driver::kOk) {
     // Another thread may have finalized the run meanwhile, and made new streams for the next one: then the code is about
     // handles that are gone, and says nothing about the device.
-    if (const std::lock_guard lock(parts_.mutex); still_running() == nullptr) return;
+    int clusters = 0;
+    {
+      const std::lock_guard lock(parts_.mutex);
+      if (still_running() == nullptr) return;
+      clusters = parts_.bringup.block_limit();
+    }
     completion = parts_.device.owns() ? parts_.device.failure("run", code)
                                       : Status(ErrorKind::kDevice, code, parts_.device.why_unusable());
+    if (code == driver::kSyncTimeout) {
+      completion = Status(
+          completion.kind(), code,
+          format("%s. The stream of the %s has not ended %d ms after the launch on %d clusters of "
+                 "device %d (SIMPLER_STREAM_SYNC_TIMEOUT_MS)",
+                 completion.message().c_str(), waited_for, parts_.timeouts.sync_ms, clusters, parts_.device.ordinal()));
+    }
     give_up(parts_.device, completion.message(), parts_.options.recovery_limit_ms);
   }
   const std::lock_guard lock(parts_.mutex);
@@ -467,7 +482,7 @@ Status Runs::finalize(RunId id, RunTiming* timing) {
   parts_.admission.release(run);
   parts_.admission.release_reservation(run);
   run->trace.released_ns = monotonic_ns();
-  if (collected) emit_run_trace(run->trace, wall_ns, times);
+  if (collected) emit_run_trace(run->trace, device_phases_wanted() ? wall_ns : 0, times);
   return outcome;
 }
 

@@ -61,8 +61,9 @@ class Runs {
   Status bind(Run& run, const RunRequest& request, int bank, bool overlaps, const abi::LaunchShape& shape);
   Status place_rings(const abi::RuntimeEnv& rings, int bank, bool overlaps, std::uint64_t* heap_base);
   Status collect(Run& run, RunTiming* timing, std::uint64_t* wall_ns);
-  void end(RunId id, int code);
-  int wait_for_streams(std::int64_t limit_ms);
+  // waited_for: whose stream, if code is kSyncTimeout.
+  void end(RunId id, int code, const char* waited_for = "");
+  int wait_for_streams(std::int64_t limit_ms, const char** whose);
   bool hangs(const Run& run) const;
   bool given_up(const Run& run);
 

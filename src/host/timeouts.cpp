@@ -33,9 +33,9 @@ std::optional<std::uint64_t> number(const char* variable, std::uint64_t most) {
 
 // The first rule that is broken; nullptr: none.
 const char* broken_order(std::uint64_t op_us, std::uint64_t sync_ms, std::uint64_t scheduler_ms) {
-  if (scheduler_ms >= op_us / 1000)
+  if (scheduler_ms * 1000 >= op_us)
     return "SIMPLER_SCHEDULER_TIMEOUT_MS must be less than SIMPLER_OP_EXECUTE_TIMEOUT_US";
-  if (op_us / 1000 >= sync_ms) return "SIMPLER_OP_EXECUTE_TIMEOUT_US must be less than SIMPLER_STREAM_SYNC_TIMEOUT_MS";
+  if (op_us >= sync_ms * 1000) return "SIMPLER_OP_EXECUTE_TIMEOUT_US must be less than SIMPLER_STREAM_SYNC_TIMEOUT_MS";
   if (sync_ms <= scheduler_ms + kArmingGuardMs)
     return "SIMPLER_STREAM_SYNC_TIMEOUT_MS must exceed SIMPLER_SCHEDULER_TIMEOUT_MS by more than 1500 ms";
   return nullptr;

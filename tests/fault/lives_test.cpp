@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "abi/chip_callable.h"
 #include "base/log.h"
 #include "driver/fault/fault_driver.h"
 #include "driver/soft/soft_driver.h"
@@ -55,10 +56,14 @@ RunnerOptions options_for(const driver::Driver& driver, int device = 0) {
   return options;
 }
 
-Status add(DeviceRunner& runner, int slot = 0) {
+// With another name it is another content, which does the same.
+Status add(DeviceRunner& runner, int slot = 0, const char* config_name = "") {
   const std::string blob = test::adding_callable();
   std::vector<std::uint64_t> words((blob.size() + 15) / 16 * 2);
   std::memcpy(words.data(), blob.data(), blob.size());
+  auto& header = *reinterpret_cast<abi::ChipCallable*>(words.data());
+  std::strcpy(header.config_name, config_name);
+  header.config_name_len = static_cast<std::uint32_t>(std::strlen(config_name));
   return runner.register_callable(slot, words.data(), blob.size());
 }
 
@@ -159,6 +164,68 @@ TEST(RunnerCalls, APrewarmedRunnerHasTheRingsOfItsFirstRun) {
   ASSERT_OK(add(*runner));
   ASSERT_OK(run(*runner, Sum()));
   EXPECT_EQ(runner->heap_address(0), heap);
+}
+
+TEST(RunnerCalls, NewCodeReplacesTheCoresStreamAndCodeThatIsThereDoesNot) {
+  driver::SoftDriver soft({2, 2});
+  driver::FaultDriver fault(soft.table());
+  std::unique_ptr<DeviceRunner> runner;
+  ASSERT_OK(DeviceRunner::open(options_for(fault.table()), &runner));
+  ASSERT_OK(add(*runner));
+  ASSERT_OK(run(*runner, Sum()));
+  const std::size_t streams = fault.calls("stream_create");
+  ASSERT_OK(add(*runner, 1));
+  ASSERT_OK(run(*runner, Sum(), 1));
+  EXPECT_EQ(fault.calls("stream_create"), streams) << "the same content";
+  ASSERT_OK(add(*runner, 2, "other"));
+  ASSERT_OK(run(*runner, Sum()));
+  EXPECT_EQ(fault.calls("stream_create"), streams + 1);
+  ASSERT_OK(run(*runner, Sum(), 2));
+  EXPECT_EQ(fault.calls("stream_create"), streams + 1);
+}
+
+// The one stream that never ends, to whoever waits for it.
+driver::Driver inner;
+driver::Stream* endless = nullptr;
+bool cores_are_endless = false;
+
+TEST(RunnerCalls, AWaitThatIsTooLongSaysForWhomAndHowLongAndPutsTheDeviceInDoubt) {
+  driver::SoftDriver soft({2, 2});
+  inner = soft.table();
+  driver::Driver table = inner;
+  table.core_launch = [](void* self, driver::CoreImage* image, int blocks, std::uint64_t args, driver::Stream* stream) {
+    if (cores_are_endless) endless = stream;
+    return inner.core_launch(self, image, blocks, args, stream);
+  };
+  table.cpu_launch = [](void* self, driver::CpuFunction* function, int threads, const void* payload, std::size_t bytes,
+                        driver::Stream* stream) {
+    if (threads > 1 && !cores_are_endless) endless = stream;  // a run's
+    return inner.cpu_launch(self, function, threads, payload, bytes, stream);
+  };
+  table.stream_sync = [](void* self, driver::Stream* stream, std::int32_t timeout_ms) {
+    if (stream != endless) return inner.stream_sync(self, stream, timeout_ms);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return driver::kSyncTimeout;
+  };
+  RunnerOptions options = options_for(table, 4);
+  options.timeouts = Timeouts{.op_us = 60'000'000, .sync_ms = 50};
+  for (const bool cores : {false, true}) {
+    cores_are_endless = cores;
+    endless = nullptr;
+    std::unique_ptr<DeviceRunner> runner;
+    ASSERT_OK(DeviceRunner::open(options, &runner));
+    ASSERT_OK(add(*runner));
+    Sum sum;
+    const Status status = run(*runner, sum);
+    EXPECT_EQ(status.code(), driver::kSyncTimeout);
+    const std::string whose = cores ? "of the cores" : "of the control processors";
+    for (const std::string& part : {std::string("run failed: 507046"), whose, std::string("50 ms after the launch"),
+                                    std::string("2 clusters of device 4")})
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    EXPECT_FALSE(runner->usable());
+    endless = nullptr;
+    ASSERT_OK(runner->finalize());
+  }
 }
 
 // ---- pipelined runs -------------------------------------------------------------------------------------------------------

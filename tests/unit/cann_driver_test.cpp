@@ -1,5 +1,5 @@
 // The board's driver over the emulated vendor library: which functions each entry calls and with what, what becomes of
-// their codes, and what is said when libraries or functions are missing.
+// their codes.
 #include "driver/cann/cann_driver.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,6 @@
 #include "driver/cann/vendor_api.h"
 #include "driver/soft/soft_driver.h"
 #include "emulated_vendor/emulation_control.h"
-#include "unit/support/compiled_code.h"
 
 namespace simpler::driver {
 namespace {
@@ -453,6 +452,28 @@ TEST_F(CannDriverTest, AProgramWithoutAnEntryLeavesNothingBehind) {
   EXPECT_NE(error().find("dispatcher"), std::string::npos) << error();
 }
 
+TEST_F(CannDriverTest, ABootstrapGivesItsMemoryBackHoweverItEnds) {
+  Things things(d());
+  const std::size_t before = CONTROL(arch_, simpler_emulation_alive)();
+  for (const char* function :
+       {"", "rtMalloc", "rtMemcpy", "rtAicpuKernelLaunchExWithArgs", "aclrtSynchronizeStreamWithTimeout"}) {
+    const bool fails = *function != '\0';
+    if (fails) fail_next(function, 207001);
+    EXPECT_EQ(d().cpu_bootstrap(d().self, things.bytes(), things.bytes(), things.fingerprint, 0, things.stream),
+              fails ? kOutOfMemory : kOk)
+        << function;
+    EXPECT_EQ(CONTROL(arch_, simpler_emulation_alive)(), before) << function;
+  }
+}
+
+TEST_F(CannDriverTest, ALogLevelThatThereIsNotIsRefused) {
+  for (const int level : {-1, 5}) {
+    EXPECT_EQ(d().set_log_level(d().self, level), kBadArgument) << level;
+    EXPECT_NE(error().find("outside 0..4"), std::string::npos) << error();
+  }
+  EXPECT_EQ(calls(), "") << "the vendor is not asked";
+}
+
 TEST_F(CannDriverTest, TheDescriptionOfAProgramLivesAsLongAsTheProgram) {
   const fs::path folder = fs::temp_directory_path() / ("simpler-cann-" + std::to_string(getpid()));
   fs::create_directory(folder);
@@ -468,8 +489,24 @@ TEST_F(CannDriverTest, TheDescriptionOfAProgramLivesAsLongAsTheProgram) {
       EXPECT_NE(text.find(part), std::string::npos) << text;
   }
   EXPECT_TRUE(fs::is_empty(folder));
-  setenv("TMPDIR", (folder / "missing").c_str(), 1);
   CpuModule* module = nullptr;
+  {
+    Things things(d());
+    const auto files = [&] { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); };
+    const std::size_t alive = CONTROL(arch_, simpler_emulation_alive)();
+    for (const char* function : {"rtsBinaryLoadFromFile", "rtsFuncGetByName"}) {
+      fail_next(function, 507899);
+      EXPECT_EQ(d().cpu_load(d().self, things.fingerprint, 0, kSymbols, 2, &module), kDriverInternal);
+      EXPECT_EQ(files(), 1) << function << ": that of a program that was not loaded is left";
+      EXPECT_EQ(CONTROL(arch_, simpler_emulation_alive)(), alive) << function;
+    }
+    EXPECT_EQ(d().cpu_load(d().self, things.fingerprint, 0, kSymbols, 2, &module), kOk);
+    EXPECT_EQ(files(), 2);
+  }
+  close();
+  EXPECT_TRUE(fs::is_empty(folder)) << "a program that is never unloaded loses its description with the driver";
+  open("a2a3");
+  setenv("TMPDIR", (folder / "missing").c_str(), 1);
   EXPECT_EQ(d().cpu_load(d().self, 1, 0, kSymbols, 2, &module), kInternalError);
   EXPECT_NE(error().find("cannot be written"), std::string::npos) << error();
   unsetenv("TMPDIR");
@@ -507,85 +544,6 @@ TEST_F(CannDriverTest, ThreadsHaveTheirOwnDeviceAndErrors) {
     EXPECT_EQ(d().cpu_mask(d().self, CpuMask::kOccupied, &address), kNoContext);
   }).join();
   EXPECT_EQ(error(), mine);
-}
-
-// ---- libraries ------------------------------------------------------------------------------------------------------
-
-// A folder with the emulated libraries. The loader remembers names that it has opened, so each test has its own.
-class VendorFolder : public testing::Test {
- protected:
-  void SetUp() override { folder_ = fresh(); }
-  void TearDown() override {
-    for (const fs::path& folder : folders_) fs::remove_all(folder);
-    unsetenv("ASCEND_HOME_PATH");
-  }
-  fs::path fresh() {
-    std::string path = (fs::temp_directory_path() / "simpler-vendor-XXXXXX").string();
-    EXPECT_NE(mkdtemp(path.data()), nullptr);
-    for (const char* name : kNames) fs::create_symlink(fs::path(emulated("a2a3")) / name, fs::path(path) / name);
-    return folders_.emplace_back(path);
-  }
-  std::string open(const fs::path& folder) {
-    std::unique_ptr<CannDriver> driver;
-    return CannDriver::open("a2a3", folder.string(), &driver).message();
-  }
-
-  static constexpr const char* kNames[] = {"libruntime.so", "libacl_rt.so", "libascend_hal.so", "libunified_dlog.so"};
-  fs::path folder_;
-  std::vector<fs::path> folders_;
-};
-
-TEST_F(VendorFolder, EachMissingLibraryIsNamedWithItsPackageAndHowToInstallIt) {
-  EXPECT_EQ(open(folder_), "");
-  for (const std::string name : kNames) {
-    const fs::path folder = fresh();
-    fs::remove(folder / name);
-    const std::string error = open(folder);
-    const std::string package = name == "libascend_hal.so" ? "Ascend driver" : "CANN toolkit";
-    EXPECT_NE(error.find("the library " + name + " of the " + package + " cannot be loaded"), std::string::npos)
-        << error;
-    EXPECT_NE(error.find("set_env.sh"), std::string::npos) << error;
-    EXPECT_NE(error.find((folder / name).string()), std::string::npos) << "where it was looked for: " << error;
-  }
-}
-
-TEST_F(VendorFolder, OlderNamesOfLibrariesDo) {
-  fs::rename(folder_ / "libacl_rt.so", folder_ / "libascendcl.so");
-  fs::rename(folder_ / "libunified_dlog.so", folder_ / "libascendalog.so");
-  EXPECT_EQ(open(folder_), "");
-}
-
-TEST_F(VendorFolder, LibrariesAreFoundWhereTheToolkitSays) {
-  fs::create_directory(folder_ / "lib64");
-  for (const char* name : kNames) fs::rename(folder_ / name, folder_ / "lib64" / name);
-  setenv("ASCEND_HOME_PATH", folder_.c_str(), 1);
-  // The driver's package is not the toolkit's: only its own folder counts.
-  const std::string error = open("");
-  EXPECT_NE(error.find("the library libascend_hal.so of the Ascend driver"), std::string::npos) << error;
-  EXPECT_NE(error.find("/usr/local/Ascend/driver/lib64/driver/libascend_hal.so"), std::string::npos) << error;
-}
-
-TEST_F(VendorFolder, MissingFunctionsAreNamedWithTheirLibraries) {
-  fs::remove(folder_ / "libascend_hal.so");
-  std::ofstream(folder_ / "libascend_hal.so", std::ios::binary) << test::compiled(
-      "extern \"C\" { int halHostRegister() { return 0; } int halHostUnregister() { return 0; }"
-      " int halGetDeviceInfo() { return 0; } int halMemCtl() { return 0; } }");
-  const std::string error = open(folder_);
-  EXPECT_NE(
-      error.find("lack halGetDeviceInfoByBuff of libascend_hal.so, halResMap of libascend_hal.so: they are too old"),
-      std::string::npos)
-      << error;
-  EXPECT_NE(error.find("8.5 or newer"), std::string::npos) << error;
-}
-
-TEST_F(VendorFolder, StubsForLinkingAreRefused) {
-  const fs::path stubs = folder_ / "devlib";
-  fs::create_directory(stubs);
-  fs::copy_file(fs::path(emulated("a2a3")) / "libsimpler_emulated_a2a3.so", stubs / "libruntime.so");
-  fs::remove(folder_ / "libruntime.so");
-  fs::create_symlink(stubs / "libruntime.so", folder_ / "libruntime.so");
-  const std::string error = open(folder_);
-  EXPECT_NE(error.find("stub for linking"), std::string::npos) << error;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "abi/error_codes.h"
+#include "base/log.h"
 #include "driver/soft/soft_driver.h"
 #include "unit/support/callable_blob.h"
 #include "unit/support/compiled_code.h"
@@ -137,6 +138,30 @@ TEST(DeviceRunnerOpen, RefusesWhatItCannotBeWithTheReason) {
     EXPECT_FAILS(DeviceRunner::open(c.options, &runner), c.kind, c.text);
     EXPECT_EQ(runner, nullptr);
   }
+}
+
+TEST(DeviceRunnerOpen, TellsTheDeviceTheLogLevelUnlessTheEnvironmentDoes) {
+  static std::vector<int> told;
+  driver::SoftDriver soft({1, 1});
+  driver::Driver table = soft.table();
+  table.set_log_level = [](void*, int level) {
+    told.push_back(level);
+    return driver::kInternalError;  // which is no reason not to go on
+  };
+  RunnerOptions options{"a2a3sim", "tensormap_and_ringbuffer"};
+  options.driver = &table;
+  const auto open = [&](int threshold) {
+    log::set_threshold(threshold);
+    std::unique_ptr<DeviceRunner> runner;
+    ASSERT_OK(DeviceRunner::open(options, &runner));
+  };
+  for (const int threshold : {10, 20, 25, 30, 40, 60}) open(threshold);
+  EXPECT_EQ(told, (std::vector<int>{0, 1, 2, 2, 3, 4}));
+  setenv("ASCEND_GLOBAL_LOG_LEVEL", "3", 1);
+  open(10);
+  EXPECT_EQ(told.size(), 6u);
+  unsetenv("ASCEND_GLOBAL_LOG_LEVEL");
+  log::set_threshold(static_cast<int>(log::Level::kTiming));
 }
 
 TEST(DeviceRunnerOpen, TakesTheWholeChipIfAsked) {

@@ -1,6 +1,7 @@
-// What the device runner is made of, part by part: memory, arenas, streams, bring-up, shape, times, limits, recovery.
+// What the device runner is made of, part by part: memory, arenas, streams, shape, times, limits, recovery.
 #include <cstdlib>
 #include <cstring>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -8,7 +9,6 @@
 
 #include "abi/phase_buffer.h"
 #include "host/arenas.h"
-#include "host/bringup.h"
 #include "host/clock_session.h"
 #include "host/collector.h"
 #include "host/launch_shape.h"
@@ -243,86 +243,46 @@ TEST(RunnerStreams, AFailedCreationLeavesWhatThereWas) {
   EXPECT_EQ(d.calls("stream_query"), 2) << "both are asked";
 }
 
+// The one thread retires a run, which takes as long as the driver likes; the other one only asks.
+std::latch* reached = nullptr;
+std::latch* released = nullptr;
+
+TEST(RunnerStreams, APollDoesNotWaitForWhoeverRetiresTheRun) {
+  FaultyDevice d;
+  driver::Driver table = d.soft.table();
+  static int (*destroy)(void*, driver::Stream*) = table.stream_destroy;
+  table.stream_destroy = [](void* self, driver::Stream* stream) {
+    if (reached != nullptr) {
+      reached->count_down();
+      released->wait();
+    }
+    return destroy(self, stream);
+  };
+  Device device(table, 0);
+  ASSERT_TRUE(device.attach().ok());
+  RunStreams streams(device);
+  ASSERT_TRUE(streams.ensure(false).ok());
+  streams.mark_submitted(1);
+  std::latch began(1), go_on(1);
+  reached = &began;
+  released = &go_on;
+  std::thread other([&] { EXPECT_TRUE(streams.retire(RunStreams::Retired::kUnproven, 1).ok()); });
+  began.wait();
+  int code = 0;
+  EXPECT_EQ(streams.poll(&code), RunStreams::Poll::kNotReady);
+  go_on.count_down();
+  other.join();
+  reached = nullptr;
+  EXPECT_EQ(streams.poll(&code), RunStreams::Poll::kError) << "nobody's streams";
+  EXPECT_EQ(streams.destroy(), driver::kOk);
+  EXPECT_EQ(device.detach_all(), driver::kOk);
+}
+
 TEST(RunnerStreams, StopOnFailureIsSetOnEachStreamIfThereAreDmaWorkspaces) {
   FaultyDevice d;
   RunStreams streams(d.device);
   ASSERT_TRUE(streams.ensure(true).ok());
   EXPECT_EQ(d.calls("stream_stop_on_failure"), 2);
-}
-
-// ---- bring-up -----------------------------------------------------------------------------------------------------------
-
-class RunnerBringup : public testing::Test {
- protected:
-  DeviceBinaries binaries() const { return {"d", driver::builtin_program("tensormap_and_ringbuffer"), "c"}; }
-  FaultyDevice d{{.dma_engines = 1}};
-  Timeouts limits;
-  Bringup bringup{d.allocator, a2a3(), 1, limits};
-};
-
-TEST_F(RunnerBringup, CallsInOrderOnceAndDropsTheBytes) {
-  bringup.take(binaries());
-  ASSERT_TRUE(bringup.ensure().ok());
-  std::string order;
-  for (const driver::CallRecord& record : d.fault.log()) order += std::string(name_of(record.call)) + " ";
-  EXPECT_EQ(order,
-            "stream_create stream_create stream_core_limits core_registers alloc copy_to_device sync_window cpu_mask "
-            "cpu_bootstrap cpu_load cpu_function cpu_function cpu_function cpu_function core_image_load cpu_launch "
-            "stream_sync ");
-  EXPECT_EQ(bringup.host_bytes(), 0u);
-  EXPECT_EQ(bringup.block_limit(), 1);
-  d.fault.clear_log();
-  ASSERT_TRUE(bringup.ensure().ok());
-  EXPECT_EQ(d.fault.calls(""), 0u);
-  EXPECT_EQ(bringup.release(), driver::kOk);
-  EXPECT_TRUE(d.soft.census().empty());
-}
-
-TEST_F(RunnerBringup, MissingProgramsAreNamed) {
-  DeviceBinaries some = binaries();
-  for (std::string DeviceBinaries::*part :
-       {&DeviceBinaries::dispatcher, &DeviceBinaries::program, &DeviceBinaries::cores}) {
-    DeviceBinaries lacking = some;
-    (lacking.*part).clear();
-    bringup.take(lacking);
-    EXPECT_NE(bringup.ensure().message().find("bytes are missing"), std::string::npos);
-  }
-  bringup.take(some);
-  EXPECT_TRUE(bringup.ensure().ok());
-  EXPECT_EQ(bringup.release(), driver::kOk);
-}
-
-TEST_F(RunnerBringup, AnyCallMayFailAndTheNextAttemptFinishesTheWork) {
-  bool failed = true;
-  for (std::uint64_t nth = 1; failed; ++nth) {
-    FaultyDevice device;
-    Bringup one(device.allocator, a2a3(), 1, limits);
-    one.take(binaries());
-    device.fail_call(nth);
-    const Status status = one.ensure();
-    failed = device.failed();
-    device.fault.disarm();
-    if (device.device.owns()) {  // a wait that failed puts the device in doubt instead
-      EXPECT_TRUE(one.ensure().ok()) << "call " << nth << ": " << status.message();
-      EXPECT_EQ(one.release(), driver::kOk);
-      EXPECT_TRUE(device.soft.census().empty()) << "call " << nth;
-    }
-  }
-}
-
-TEST_F(RunnerBringup, DmaWorkspacesAreProvisionedOnceAndTakenBackIfTheProgramCannotBeTold) {
-  bringup.take(binaries());
-  EXPECT_EQ(bringup.provision_dma(2).kind(), ErrorKind::kValue) << "this device has engine 0 alone";
-  ASSERT_TRUE(bringup.ensure().ok());
-  d.fail_call(1, "cpu_launch");
-  EXPECT_FALSE(bringup.provision_dma(1).ok());
-  EXPECT_FALSE(bringup.has_dma());
-  EXPECT_EQ(d.soft.census().workspaces, 0u);
-  ASSERT_TRUE(bringup.provision_dma(1).ok());
-  EXPECT_EQ(d.calls("cpu_launch"), 2) << "the program is told again";
-  EXPECT_EQ(bringup.provision_dma(1).kind(), ErrorKind::kState);
-  EXPECT_EQ(bringup.release(), driver::kOk);
-  EXPECT_TRUE(d.soft.census().empty());
 }
 
 // ---- shape --------------------------------------------------------------------------------------------------------------
@@ -463,20 +423,26 @@ TEST_F(RunnerTimeouts, HaveDefaultsAndTakeWhatIsInOrder) {
   EXPECT_EQ(t.op_us, 3'000'000u);
   EXPECT_EQ(t.sync_ms, 4000);
   EXPECT_EQ(t.scheduler_ms, 2000);
+  EXPECT_EQ(with("2000500", "4000", "2000").op_us, 2'000'500u) << "half a millisecond later is later";
 }
 
 TEST_F(RunnerTimeouts, WhatBreaksTheOrderIsIgnoredAsAWhole) {
-  const char* const broken[][3] = {
-      {"3000000", "4000", "3000"},    // scheduler = op
-      {"4000000", "4000", "2000"},    // op = sync
-      {"2100000", "3500", "2000"},    // sync within 1.5 s of scheduler
-      {nullptr, nullptr, "45000"},    // against the defaults
-      {"9000000", nullptr, nullptr},  // below the scheduler's default
+  const char *const scheduler = "SIMPLER_SCHEDULER_TIMEOUT_MS must be less",
+                    *const op = "SIMPLER_OP_EXECUTE_TIMEOUT_US",
+                    *const guard = "SIMPLER_STREAM_SYNC_TIMEOUT_MS must exceed";
+  const char* const broken[][4] = {
+      {"3000000", "4000", "3000", scheduler},    // scheduler = op
+      {"4000000", "4000", "2000", op},           // op = sync
+      {"2100000", "3500", "2000", guard},        // sync within 1.5 s of scheduler
+      {nullptr, nullptr, "45000", scheduler},    // against the defaults
+      {"9000000", nullptr, nullptr, scheduler},  // below the scheduler's default
+      {"3000000", "2000", "3000", scheduler},    // all of them: the first one is named
   };
   for (const auto& values : broken) {
     testing::internal::CaptureStderr();
     const Timeouts t = with(values[0], values[1], values[2]);
-    EXPECT_NE(testing::internal::GetCapturedStderr().find("time limits are ignored: SIMPLER_"), std::string::npos);
+    const std::string wanted = std::string("time limits are ignored: ") + values[3];
+    EXPECT_NE(testing::internal::GetCapturedStderr().find(wanted), std::string::npos) << wanted;
     EXPECT_EQ(t.op_us, 45'000'000u);
     EXPECT_EQ(t.sync_ms, 50'000);
     EXPECT_EQ(t.scheduler_ms, 0);
