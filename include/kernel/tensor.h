@@ -152,7 +152,7 @@ struct alignas(64) ChipTensor {
     debug_assert(end <= shapes[dim]);
     ChipTensor result = *this;
     result.manual_dep = manual;
-    result.shapes[dim] = (end - start + step - 1) / step;
+    result.shapes[dim] = (end - start) / step + ((end - start) % step != 0 ? 1 : 0);
     if (result.shapes[dim] == 0) {
       result.set_shape_row_major(result.shapes, ndims);
       return result;

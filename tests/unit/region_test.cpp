@@ -54,6 +54,15 @@ TEST(Region, ViewsOfDifferentLayoutsAreComparedByTheirByteRange) {
   EXPECT_EQ(overlap(m.slice(0, 0, 8, 2), m.slice(0, 1, 8, 2)), Overlap::kNone) << "even and odd rows: boxes of 4 x 16";
 }
 
+TEST(Region, AStepBeyondTheEndOfASliceLeavesItsFirstElement) {
+  const ChipTensor m = matrix(8, 8);
+  for (const std::uint32_t step : {5u, 8u, 0x80000000u, 0xFFFFFFFFu}) {
+    const ChipTensor rows = m.slice(0, 3, 8, step);
+    EXPECT_EQ(rows.shapes[0], 1u) << step;
+    EXPECT_EQ(bytes_of(rows), bytes_of(tile(m, 3, 0, 1, 8))) << step;
+  }
+}
+
 TEST(Region, AStrideThatDoesNotDivideWhatLiesAroundItMakesNoBox) {
   const ChipTensor odd = matrix(5, 8);  // five rows are no whole number of pairs
   EXPECT_FALSE(Region::of(odd.slice(0, 0, 4, 2)).exact);
