@@ -1,5 +1,7 @@
 #include "host/device_memory.h"
 
+#include <iterator>
+
 namespace simpler::host {
 
 using driver::Driver;
@@ -29,6 +31,14 @@ Status Allocator::free(std::uint64_t address) {
 bool Allocator::knows(std::uint64_t address) const {
   const std::lock_guard lock(mutex_);
   return live_.count(address) != 0;
+}
+
+bool Allocator::holds(std::uint64_t address, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  auto after = live_.upper_bound(address);
+  if (after == live_.begin()) return false;
+  const auto& [begin, size] = *std::prev(after);
+  return address - begin <= size && bytes <= size - (address - begin);
 }
 
 Status Allocator::free_all() {

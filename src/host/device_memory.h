@@ -25,6 +25,7 @@ class Allocator {
   Status allocate(std::size_t bytes, std::uint64_t* address);
   Status free(std::uint64_t address);
   bool knows(std::uint64_t address) const;
+  bool holds(std::uint64_t address, std::uint64_t bytes) const;  // whether all of it lies in one live allocation
   Status free_all();          // the last failure; nothing is known afterwards, whatever happened
   std::size_t bytes() const;  // as requested
   std::size_t count() const;

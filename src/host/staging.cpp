@@ -39,7 +39,15 @@ Status Staging::upload(Allocator& allocator, const ChipStorageTaskArgs& args, co
     ChipTensor& tensor = (*tensors)[i];
     const abi::Direction direction = direction_of(callable, &entry);
     tensor.owner_task_id = PTO2TaskId::invalid();
-    if (tensor.is_device_memory()) continue;
+    if (tensor.is_device_memory()) {
+      const PTOBufferHandle& memory = tensor.buffer;
+      if (memory.addr == 0 || memory.size == 0 || allocator.holds(memory.addr, memory.size)) continue;
+      return fail(
+          ErrorKind::kValue,
+          format("entry tensor %zu is device memory, %llu bytes at 0x%llx, which is not, or not any more, "
+                 "allocated by this worker: it was freed, is shorter, or belongs to another one",
+                 i, static_cast<unsigned long long>(memory.size), static_cast<unsigned long long>(memory.addr)));
+    }
     if (tensor.buffer.size == 0 || tensor.numel() == 0) {
       tensor.buffer.addr = 0;
       continue;

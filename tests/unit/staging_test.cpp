@@ -31,6 +31,13 @@ struct Host {
   std::vector<std::vector<std::int32_t>> data;
 };
 
+// 64 bytes of device memory.
+ChipTensor resident_at(std::uint64_t address) {
+  const std::uint32_t shape[] = {4, 4};
+  return make_tensor_external(reinterpret_cast<void*>(address), shape, 2, DataType::INT32, false, 0,
+                              AddressSpace::DEVICE);
+}
+
 class StagingTest : public testing::Test {
  protected:
   // Uploads; on success *device has the device views.
@@ -100,16 +107,33 @@ TEST_F(StagingTest, AnOutputThatIsPartOfItsBufferIsUploadedSoThatTheRestComesBac
 }
 
 TEST_F(StagingTest, DeviceTensorsPassThroughAndEmptyOnesHaveNoAddress) {
-  Host host(2);
-  ChipTensor resident = host.tensor(0);
-  resident.address_space = AddressSpace::DEVICE;
-  const ChipTensor empty = host.tensor(1).slice(0, 2, 2);
+  Host host(1);
+  DeviceBlock block;
+  ASSERT_TRUE(block.grow(device_.allocator, 64).ok());
+  const ChipTensor resident = resident_at(block.address());
+  const ChipTensor empty = host.tensor(0).slice(0, 2, 2);
+  const int before = device_.calls("alloc");
   ASSERT_TRUE(upload({resident, empty}, {Direction::kInOut, Direction::kInOut}).ok());
   EXPECT_EQ(device[0].buffer.addr, resident.buffer.addr);
   EXPECT_EQ(device[1].buffer.addr, 0u);
-  EXPECT_EQ(device_.calls("alloc") + device_.calls("copy_to_device"), 0);
+  EXPECT_EQ(device_.calls("alloc") - before + device_.calls("copy_to_device"), 0);
   ASSERT_TRUE(staging.copy_back(device_.device).ok());
   EXPECT_EQ(device_.calls("copy_from_device"), 0);
+}
+
+TEST_F(StagingTest, DeviceTensorsMustLieInLiveAllocations) {
+  DeviceBlock block;
+  ASSERT_TRUE(block.grow(device_.allocator, 128).ok());
+  const std::uint64_t begin = block.address();
+  EXPECT_TRUE(upload({resident_at(begin), resident_at(begin + 64)}, {}).ok());
+  EXPECT_TRUE(upload({resident_at(0)}, {}).ok()) << "no memory at all is the orchestration's affair";
+  for (const std::uint64_t outside : {begin - 64, begin - 1, begin + 65, begin + 128, begin + 4096}) {
+    const Status status = upload({resident_at(begin), resident_at(outside)}, {});
+    EXPECT_EQ(status.kind(), ErrorKind::kValue) << outside - begin;
+    EXPECT_NE(status.message().find("entry tensor 1"), std::string::npos) << status.message();
+  }
+  ASSERT_TRUE(block.release().ok());
+  EXPECT_EQ(upload({resident_at(begin)}, {}).kind(), ErrorKind::kValue) << "freed";
 }
 
 TEST_F(StagingTest, AnOwnerFromTheHostIsForgotten) {

@@ -150,6 +150,23 @@ def test_device_memory_is_used_in_place(worker, add):
     worker.free(dev)
 
 
+def test_device_memory_that_is_not_the_workers_is_refused(worker, add):
+    freed = worker.malloc(64)
+    tensor, older = freed.tensor((16,), DataType.INT32), ChipTensor.make(freed, (16,), DataType.INT32, True)
+    worker.free(freed)
+    with Worker(level=2, platform=PLATFORM, runtime=RUNTIME, device_id=1) as other:
+        other.init()
+        foreign = other.malloc(64).tensor((16,), DataType.INT32)
+        for bad, make in ((tensor, TaskArgs), (older, ChipStorageTaskArgs), (foreign, TaskArgs)):
+            with pytest.raises(ValueError, match="entry tensor 1 is device memory, 64 bytes at 0x[0-9a-f]+, .* freed"):
+                worker.run(add, arguments(ones(), bad, make=make))
+    dev = worker.malloc(64)
+    with pytest.raises(ValueError, match="entry tensor 1"):
+        older = ChipTensor.make(int(dev) + 4, (16,), DataType.INT32, True)
+        worker.run(add, arguments(ones(), older, make=ChipStorageTaskArgs))
+    worker.free(dev)
+
+
 def test_views_of_one_array_stay_one_array(worker, add):
     board = np.arange(32, dtype=np.int32)
     worker.run(add, arguments(board[:16], board[8:24]))  # they overlap: the kernel must see that too
