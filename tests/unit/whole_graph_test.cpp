@@ -521,6 +521,22 @@ TEST_F(WholeGraph, AReplayThatDoesNotFitFailsAtOnce) {
   });
 }
 
+TEST_F(WholeGraph, TasksOfRecordedGraphsHaveALimitOfTheirOwn) {
+  for (const bool replayed : {true, false}) {
+    expect_failure(ErrorCode::FLOW_CONTROL_DEADLOCK, "spread the uses of graphs over several runs",
+                   [&](const Ops& ops) {
+                     CoreTaskArgs boundary;
+                     boundary.add_input(tensors[0]);
+                     const int tasks = replayed ? 1024 : 1025;  // of a use; more than 1024 are not recorded
+                     for (int n = 0; n <= 1024; ++n) {
+                       ops.graph(1, boundary, [&] {
+                         for (int k = 0; k < tasks; ++k) ops.vector(1, CoreTaskArgs());
+                       });
+                     }
+                   });
+  }
+}
+
 TEST_F(WholeGraph, TheLowLevelCallsRecordAndReplay) {
   EXPECT_EQ(rig.run([&](const Ops& ops) {
     for (int n = 1; n <= 3; ++n) {

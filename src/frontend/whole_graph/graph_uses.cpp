@@ -159,8 +159,8 @@ bool WholeGraphRuntime::replay(const graph::Definition& definition, const CoreTa
   std::uint32_t first_node = 0;
   graph::Shortage shortage;
   if (graph_.replay(definition, boundary, &first_node, &roots_, &shortage) != graph::Outcome::kTaken) {
-    fail(shortage, shortage.hopeless() ? "it is too small for this one graph"
-                                       : "a graph that is built ahead must fit as a whole");
+    if (!shortage.hopeless()) return make_room(shortage, nullptr);
+    fail(shortage, "it is too small for this one graph");
     return false;
   }
   ++counts_.replayed;

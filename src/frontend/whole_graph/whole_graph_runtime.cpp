@@ -68,7 +68,9 @@ void WholeGraphRuntime::finish_tasks() {
 }
 
 bool WholeGraphRuntime::make_room(const Shortage& shortage, Clock::time_point*) {
-  fail(shortage, "a graph that is built ahead must fit as a whole");
+  const bool nodes = shortage.ring == graph::kNodeRing && shortage.resource == graph::Resource::kWindow;
+  fail(shortage, nodes ? "it has this size whatever ring_task_window is: spread the uses of graphs over several runs"
+                       : "a graph that is built ahead must fit as a whole");
   return false;
 }
 
