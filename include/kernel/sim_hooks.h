@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define SIMPLER_SIM_HOOKS_VERSION 1u
+#define SIMPLER_SIM_HOOKS_VERSION 2u
 
 // The memories of one simulated core, in the order of SIMPLER_TILE_MEMORY_BYTES_INIT.
 enum SimplerTileMemory {
@@ -38,12 +38,22 @@ enum SimplerTileMemory {
 // Kinds of cores, to be combined.
 enum SimplerTaskCores { SIMPLER_TASK_CUBE_CORES = 1, SIMPLER_TASK_VECTOR_CORES = 2 };
 
-// Elements of tile memory: element (r, c) lies at base + row(r) + col(c), see SimplerTileAxis.
-typedef struct SimplerTileRegion {
-  const void* base;
+// What the rows and columns of an access stand for: the words of a message depend on it.
+enum SimplerTileAccess {
+  SIMPLER_TILE_ACCESS_ELEMENTS = 0,  // rows and columns of the tile
+  SIMPLER_TILE_ACCESS_PLACES = 1,    // one row of elements in the order of their storage
+  SIMPLER_TILE_ACCESS_MASK = 2       // rows of bytes with a bit for each column
+};
+
+// What the tiles of one type have in common. Element (r, c) lies at base + row(r) + col(c), see SimplerTileAxis.
+typedef struct SimplerTileKind {
+  uint32_t memory;  // SimplerTileMemory
+  uint32_t access;  // SimplerTileAccess
+  const char* name;
+  int32_t rows, cols;     // of the tile, for messages
+  int32_t element_bytes;  // of what the axes count
   SimplerTileAxis row, col;
-  int32_t rows, cols, element_bytes;
-} SimplerTileRegion;
+} SimplerTileKind;
 
 typedef struct SimplerSimHooks {
   uint32_t version;  // SIMPLER_SIM_HOOKS_VERSION
@@ -77,11 +87,14 @@ typedef struct SimplerSimHooks {
   // How many cores of these kinds (SimplerTaskCores) the task of the calling core runs on, over all its blocks.
   uint32_t (*task_cores)(uint32_t kinds);
 
-  // Elements of memory `location` of the calling core have been written, or may have been. Forgotten when the core
-  // begins its next block. Regions outside that memory are ignored.
-  void (*tile_written)(uint32_t location, const SimplerTileRegion* region);
-  // Not 0 if an element of the region has certainly not been written since the block began; its place in the region.
-  int32_t (*tile_unwritten)(uint32_t location, const SimplerTileRegion* region, int32_t* row, int32_t* col);
+  // rows x cols elements from (row, col) on of the tile at `base` have been written by the calling core, or may have
+  // been. Forgotten when the core begins its next block. What lies outside of its memory is ignored.
+  void (*tile_written)(const SimplerTileKind* kind, const void* base, int32_t row, int32_t col, int32_t rows,
+                       int32_t cols);
+  // `instruction` reads such elements: a failed check (as check_failed) if one of them has certainly not been written
+  // since the block began.
+  void (*tile_read)(const SimplerTileKind* kind, const void* base, int32_t row, int32_t col, int32_t rows, int32_t cols,
+                    const char* instruction);
 } SimplerSimHooks;
 
 // Exported by kernels (weak, default visibility).

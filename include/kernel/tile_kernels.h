@@ -1,9 +1,9 @@
 // SimplerTileKernels: the hot loops of the tile library, compiled once for several instruction sets.
 //
-// What      Kernels are compiled for any processor of their architecture. Where the simulator runs on one that can do
-//           more, it hands this table over (SimplerSimHooks::kernels), and the tile library calls it instead of its own
-//           loops. Results agree in class, not in each bit: sums may associate differently and use fused operations;
-//           conversions agree exactly.
+// What      Kernels are compiled for any processor of their architecture. The simulator hands a table for the one it
+//           runs on over (SimplerSimHooks::kernels), and the tile library calls it instead of its own loops. Results
+//           agree in class, not in each bit: sums may associate differently and use fused operations; conversions agree
+//           exactly.
 // Threads   Every function may be called from any thread at any time; none keeps state, none allocates.
 // Version   Members are only ever added at the end. `size` is that of the side that filled the table: what lies beyond
 //           it, and what is null, is absent. Plain C.
@@ -47,7 +47,7 @@ typedef struct SimplerTileProduct {
 
 typedef struct SimplerTileKernels {
   uint32_t size;       // sizeof(SimplerTileKernels)
-  const char* target;  // "avx2", "avx512" or "neon"
+  const char* target;  // "avx2", "avx512", "neon"; "portable" for any processor of the architecture
 
   void (*multiply)(const SimplerTileProduct* product);
 

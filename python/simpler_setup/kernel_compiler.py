@@ -25,7 +25,7 @@ from .environment import PROJECT_ROOT, include_root
 from .errors import CompileError, MissingSymbolError, SourceNotFoundError, ToolchainError, nearest, unknown_name
 from .platforms import builds_for_host, check_runtime, parse_platform
 from .pto_isa import bundled_pto_isa_root, explicit_pto_isa_root
-from .toolchain import file_identity, host_compiler
+from .toolchain import file_identity, host_compiler, host_compiler_since
 
 KERNEL_ENTRY = "kernel_entry"
 _FOREIGN_ISA_GCC = 13  # the vendor's tile library uses language features that g++ 12 lacks
@@ -199,14 +199,11 @@ class KernelCompiler:
         return [str(root / "include"), str(root / "include" / "pto")], True
 
     def _sim_kernel(self, core_type: str, pto_isa_root: object | None) -> _Step:
-        compiler = host_compiler()
         isa, foreign = self._isa_includes(pto_isa_root)
-        if foreign and compiler.is_gcc and compiler.version < _FOREIGN_ISA_GCC:
-            raise ToolchainError(
-                f"the tile library at {Path(isa[0]).parent} needs g++ {_FOREIGN_ISA_GCC} or newer, but "
-                f"{shlex.join(compiler.command)!r} is g++ {compiler.version}; set SIMPLER_SIM_CXX, "
-                "or unset PTO_ISA_ROOT to use the bundled library"
-            )
+        compiler = host_compiler()
+        if foreign:
+            library = f"the tile library at {Path(isa[0]).parent}"
+            compiler = host_compiler_since(_FOREIGN_ISA_GCC, library, "unset PTO_ISA_ROOT to use the bundled library")
         command = [
             *compiler.command,
             *_SIM_KERNEL,
@@ -214,6 +211,7 @@ class KernelCompiler:
             f"-D{_CORES[core_type][0]}",
             f"-D{_ARCH_MACRO[self.arch]}=1",
             f"-DSIMPLER_TILE_CHECKS={int(self._tile_checks)}",
+            *(["-DSIMPLER_TILE_HOSTED=1"] if self.variant == "sim" else []),  # an emulated board gives no hooks
             *sanitizers.compile_flags(self._sanitizers),
         ]
         includes = (*isa, *self.get_incore_include_dirs())

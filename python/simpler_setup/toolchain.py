@@ -19,6 +19,7 @@ from .environment import cache_dir
 from .errors import ToolchainError
 
 _OLDEST = {"gcc": 12, "clang": 16}
+_NEWEST_GCC = 30  # no command g++-N beyond this is looked for
 _ADVICE = "set SIMPLER_SIM_CXX to g++ 12 or newer, or to clang++ 16 or newer"
 
 
@@ -127,3 +128,30 @@ def host_compiler() -> HostCompiler:
     """The host compiler, checked. ToolchainError says what is wrong with it and what to set."""
     words = host_command()
     return _resolve(tuple(words), _identity(words))
+
+
+def _installed(name: str) -> HostCompiler | None:
+    try:
+        return _resolve((name,), _identity([name])) if shutil.which(name) else None
+    except ToolchainError:  # of this name, but no compiler that works
+        return None
+
+
+def host_compiler_since(gcc: int, what: str, otherwise: str) -> HostCompiler:
+    """The host compiler for `what`, which a g++ older than `gcc` does not compile; clang++ will do.
+
+    Where the host compiler is older, the newest installed g++-N takes its place, unless SIMPLER_SIM_CXX names the old
+    one. ToolchainError, with `otherwise` as what else could be done, if there is none.
+    """
+    compiler = host_compiler()
+    if not compiler.is_gcc or compiler.version >= gcc:
+        return compiler
+    if not os.environ.get("SIMPLER_SIM_CXX"):
+        for number in range(_NEWEST_GCC, gcc - 1, -1):
+            newer = _installed(f"g++-{number}")
+            if newer is not None and newer.is_gcc and newer.version >= gcc:
+                return newer
+    raise ToolchainError(
+        f"{what} needs g++ {gcc} or newer, but {shlex.join(compiler.command)!r}{_origin()} is g++ {compiler.version}; "
+        f"install g++-{gcc} (it is chosen by itself), set SIMPLER_SIM_CXX to a newer one, or {otherwise}"
+    )

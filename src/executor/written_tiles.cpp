@@ -1,6 +1,8 @@
 #include "executor/written_tiles.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 
 namespace simpler::executor {
 namespace {
@@ -16,7 +18,7 @@ std::int64_t run_left(const SimplerTileAxis& axis, std::int64_t i, std::int64_t 
 }
 
 // Calls f(offset, elements) for the runs of contiguous elements that the region consists of, until f answers false.
-template <typename F> bool for_each_run(const SimplerTileRegion& region, F f) {
+template <typename F> bool for_each_run(const TileRegion& region, F f) {
   const bool by_rows = region.col.step == 1 || region.row.step != 1;
   const SimplerTileAxis &outer = by_rows ? region.row : region.col, &inner = by_rows ? region.col : region.row;
   const std::int64_t outer_count = by_rows ? region.rows : region.cols;
@@ -57,9 +59,36 @@ bool all_are(const std::uint8_t* units, std::int64_t count, std::uint8_t value) 
   return units[0] == value && std::memcmp(units, units + 1, static_cast<std::size_t>(count - 1)) == 0;
 }
 
+// Moves an axis by `by` indices; what the base has to move by.
+std::int64_t advance(SimplerTileAxis* axis, std::int32_t by) {
+  if (axis->run == 0) return by * axis->step;
+  axis->first += by;
+  return 0;
+}
+
+// The words for what is missing, and for the rest of the sentence.
+std::string missing_part(std::uint32_t access, std::int32_t row, std::int32_t col) {
+  char text[96];
+  if (access == SIMPLER_TILE_ACCESS_PLACES)
+    std::snprintf(text, sizeof text, "element %d of", col);
+  else if (access == SIMPLER_TILE_ACCESS_MASK)
+    std::snprintf(text, sizeof text, "the mask bits of row %d from column %d on in", row, col * 8);
+  else
+    std::snprintf(text, sizeof text, "element (%d, %d) of", row, col);
+  return text;
+}
+
 }  // namespace
 
-void WrittenTiles::write(std::uint32_t location, const void* memory, const SimplerTileRegion& region) {
+TileRegion tile_region(const SimplerTileKind& kind, const void* base, std::int32_t row, std::int32_t col,
+                       std::int32_t rows, std::int32_t cols) {
+  SimplerTileAxis row_axis = kind.row, col_axis = kind.col;
+  const std::int64_t moved = advance(&row_axis, row) + advance(&col_axis, col);
+  return {
+      static_cast<const char*>(base) + moved * kind.element_bytes, row_axis, col_axis, rows, cols, kind.element_bytes};
+}
+
+void WrittenTiles::write(std::uint32_t location, const void* memory, const TileRegion& region) {
   std::uint8_t* const units = units_of(location);
   if (units == nullptr) return;
   const std::int64_t base = distance(memory, region.base);
@@ -71,7 +100,7 @@ void WrittenTiles::write(std::uint32_t location, const void* memory, const Simpl
   });
 }
 
-bool WrittenTiles::find_unwritten(std::uint32_t location, const void* memory, const SimplerTileRegion& region,
+bool WrittenTiles::find_unwritten(std::uint32_t location, const void* memory, const TileRegion& region,
                                   std::int32_t* row, std::int32_t* col) {
   const std::uint8_t* const units = units_of(location);
   if (units == nullptr) return false;
@@ -90,6 +119,19 @@ bool WrittenTiles::find_unwritten(std::uint32_t location, const void* memory, co
         return true;
       }
   return false;
+}
+
+std::string WrittenTiles::fault_of_read(const SimplerTileKind& kind, const void* memory, const void* base,
+                                        std::int32_t row, std::int32_t col, std::int32_t rows, std::int32_t cols,
+                                        const char* instruction) {
+  std::int32_t r = 0, c = 0;
+  if (!find_unwritten(kind.memory, memory, tile_region(kind, base, row, col, rows, cols), &r, &c)) return {};
+  const bool mask = kind.access == SIMPLER_TILE_ACCESS_MASK;
+  char tile[160];
+  std::snprintf(tile, sizeof tile, " a %s tile of %d x %d at 0x%" PRIx64 " %s read, but nothing has written %s",
+                kind.name, kind.rows, kind.cols, distance(memory, base), mask ? "are" : "is", mask ? "them" : "it");
+  return std::string(instruction) + ": " + missing_part(kind.access, row + r, col + c) + tile +
+         " since the block began";
 }
 
 }  // namespace simpler::executor

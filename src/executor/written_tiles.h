@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "base/virtual_memory.h"
 #include "sim_hooks.h"
@@ -24,6 +25,16 @@ constexpr std::uint32_t tile_memory_before(std::uint32_t location) {
   return bytes;
 }
 
+// Elements of tile memory: element (r, c) lies at base + row(r) + col(c), see SimplerTileAxis.
+struct TileRegion {
+  const void* base;
+  SimplerTileAxis row, col;
+  std::int32_t rows, cols, element_bytes;
+};
+// Part of the tile of a kind that lies at `base`.
+TileRegion tile_region(const SimplerTileKind& kind, const void* base, std::int32_t row, std::int32_t col,
+                       std::int32_t rows, std::int32_t cols);
+
 class WrittenTiles {
  public:
   static constexpr std::uint32_t kUnit = 32;  // what tiles and their rows are aligned to
@@ -37,10 +48,14 @@ class WrittenTiles {
   }
 
   // Elements of memory `location`, which starts at `memory`; what lies outside of it is ignored.
-  void write(std::uint32_t location, const void* memory, const SimplerTileRegion& region);
+  void write(std::uint32_t location, const void* memory, const TileRegion& region);
   // True if an element has not been written; its place in the region.
-  bool find_unwritten(std::uint32_t location, const void* memory, const SimplerTileRegion& region, std::int32_t* row,
+  bool find_unwritten(std::uint32_t location, const void* memory, const TileRegion& region, std::int32_t* row,
                       std::int32_t* col);
+
+  // What is wrong with an instruction that reads those elements of a tile: a sentence, or "".
+  std::string fault_of_read(const SimplerTileKind& kind, const void* memory, const void* base, std::int32_t row,
+                            std::int32_t col, std::int32_t rows, std::int32_t cols, const char* instruction);
 
  private:
   static constexpr std::uint32_t kUnits = tile_memory_before(SIMPLER_TILE_MEMORY_COUNT) / kUnit;

@@ -42,9 +42,8 @@ struct Tables {
     offer(has_avx2(), compiled_kernels("avx2"));
 #elif defined(__aarch64__)
     offer(has_neon(), compiled_kernels("neon"));
-#else
-    (void)offer;
 #endif
+    offer(true, portable_kernels());
   }
 };
 

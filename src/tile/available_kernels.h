@@ -4,11 +4,8 @@
 
 namespace simpler::tile {
 
-// Best first, ended by null: "avx512", "avx2" or "neon", as far as they were compiled and the processor has them. Empty
-// on a processor with neither; then the loops of the tile library's headers do everything. Never freed.
+// Best first, ended by null: "avx512", "avx2" or "neon", as far as they were compiled and the processor has them, and
+// "portable", which is always there. Never freed.
 const SimplerTileKernels* const* available_kernels();
-
-// The best table, or null.
-inline const SimplerTileKernels* best_kernels() { return *available_kernels(); }
 
 }  // namespace simpler::tile

@@ -4,8 +4,8 @@
 //           code generation set to that instruction set. Only Highway's headers are used, nothing of it is linked.
 // Tails     What does not fill a vector goes through a small buffer and the same code, so that the value of an element
 //           does not depend on its place.
-// Targets   AVX2, AVX-512, NEON. For a plain x86-64 processor there is no table: vectors of 16 bytes are what the
-//           loops of the tile library's headers have already.
+// Targets   AVX2, AVX-512, NEON. Vectors of 16 bytes are what the loops of the tile library's headers have already
+//           (portable_kernels.cpp).
 #include "tile/targets.h"
 
 #include <cstdint>

@@ -24,7 +24,7 @@ std::int64_t place(const SimplerTileAxis& axis, std::int64_t i) {
   return axis.run == 0 ? i * axis.step
                        : (axis.first + i) / axis.run * axis.block + (axis.first + i) % axis.run * axis.step;
 }
-SimplerTileRegion region(std::uint32_t location, std::int64_t at, const Layout& layout, int rows, int cols) {
+TileRegion region(std::uint32_t location, std::int64_t at, const Layout& layout, int rows, int cols) {
   return {memory[location] + at, layout.row, layout.col, rows, cols, 4};
 }
 
@@ -43,7 +43,7 @@ TEST(WrittenTiles, KnowsEachUnitThatARegionTouches) {
     layout.row.first = layout.row.run != 0 ? below(8) : 0;
     layout.col.first = layout.col.run != 0 ? below(4) : 0;
     const int rows = 1 + below(16), cols = 1 + below(16);
-    const SimplerTileRegion tile = region(0, below(8) * 1024 + below(16) * 4, layout, rows, cols);
+    const TileRegion tile = region(0, below(8) * 1024 + below(16) * 4, layout, rows, cols);
     const std::int64_t base = static_cast<const unsigned char*>(tile.base) - memory[0];
     const auto unit = [&](int r, int c) {
       return (base + 4 * (place(layout.row, r) + place(layout.col, c))) / WrittenTiles::kUnit;
@@ -70,7 +70,7 @@ TEST(WrittenTiles, KnowsEachUnitThatARegionTouches) {
 
 TEST(WrittenTiles, ABlockKnowsNothingOfThoseBeforeIt) {
   WrittenTiles tiles;
-  const SimplerTileRegion tile = region(2, 0, kLayouts[0], 8, 32);
+  const TileRegion tile = region(2, 0, kLayouts[0], 8, 32);
   std::int32_t row = 0, col = 0;
   EXPECT_TRUE(tiles.find_unwritten(2, memory[2], tile, &row, &col)) << "the first block, without begin_block";
   tiles.write(2, memory[2], tile);
@@ -86,13 +86,13 @@ TEST(WrittenTiles, IgnoresWhatIsNotInTheMemory) {
   WrittenTiles tiles;
   std::int32_t row = 0, col = 0;
   for (std::int64_t at : {std::int64_t{-4096}, std::int64_t{kTileMemoryBytes[1]}}) {
-    const SimplerTileRegion outside = region(1, at, kLayouts[0], 8, 32);
+    const TileRegion outside = region(1, at, kLayouts[0], 8, 32);
     tiles.write(1, memory[1], outside);
     EXPECT_FALSE(tiles.find_unwritten(1, memory[1], outside, &row, &col));
   }
-  const SimplerTileRegion last = region(1, kTileMemoryBytes[1] - 1024, kLayouts[0], 8, 32);
+  const TileRegion last = region(1, kTileMemoryBytes[1] - 1024, kLayouts[0], 8, 32);
   EXPECT_TRUE(tiles.find_unwritten(1, memory[1], last, &row, &col));
-  const SimplerTileRegion nowhere = region(0, 0, kLayouts[0], 8, 32);
+  const TileRegion nowhere = region(0, 0, kLayouts[0], 8, 32);
   tiles.write(SIMPLER_TILE_MEMORY_COUNT, memory[0], nowhere);
   EXPECT_FALSE(tiles.find_unwritten(SIMPLER_TILE_MEMORY_COUNT, memory[0], nowhere, &row, &col));
 }

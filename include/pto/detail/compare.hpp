@@ -25,9 +25,10 @@ template <CmpMode kMode, class C> PTO_INLINE bool compare(C a, C b) {
 }
 
 // The bytes of a mask's row.
+template <class Mask> constexpr int kMaskRowBytes = Mask::Cols * int(sizeof(typename Mask::DType));
 template <class Mask> PTO_INLINE uint8_t* mask_row(Mask& mask, int row, int cols, const char* name) {
   static_assert(Mask::isRowMajor && !Mask::isBoxedLayout, "a mask is a row-major tile");
-  constexpr int kRowBytes = Mask::Cols * int(sizeof(typename Mask::DType));
+  constexpr int kRowBytes = kMaskRowBytes<Mask>;
   if (cols > kRowBytes * 8 || row >= Mask::Rows)
     fail("%s: a mask of %d rows of %d bytes has no bits for row %d of %d columns", name, Mask::Rows, kRowBytes, row,
          cols);
@@ -35,26 +36,22 @@ template <class Mask> PTO_INLINE uint8_t* mask_row(Mask& mask, int row, int cols
 }
 
 // The bits of rows x cols elements: for the simulator's books of written elements.
-template <class Mask> PTO_INLINE SimplerTileRegion bits_region(Mask& mask, int rows, int cols) {
-  constexpr int kRowBytes = Mask::Cols * int(sizeof(typename Mask::DType));
-  return {TilePlace::of(mask), {kRowBytes, 0, 0, 0}, {1, 0, 0, 0}, rows, (cols + 7) / 8, 1};
-}
+template <class Mask> constexpr SimplerTileKind kMaskKind = {memory_of(Mask::Loc),
+                                                             SIMPLER_TILE_ACCESS_MASK,
+                                                             name_of(Mask::Loc),
+                                                             Mask::Rows,
+                                                             Mask::Cols,
+                                                             1,
+                                                             {kMaskRowBytes<Mask>, 0, 0, 0},
+                                                             kUnitAxis};
 template <class Mask> PTO_INLINE void need_bits(Mask& mask, int rows, int cols, const char* name) {
   if (!watches_memory() || rows <= 0 || cols <= 0) return;
   mask_row(mask, rows - 1, cols, name);
-  const SimplerTileRegion region = bits_region(mask, rows, cols);
-  int32_t row = 0, byte = 0;
-  if (sim_state.hooks.tile_unwritten(memory_of(Mask::Loc), &region, &row, &byte))
-    fail(
-        "%s: the mask bits of row %d from column %d on in a %s tile of %d x %d at 0x%llx are read, but nothing has "
-        "written them since the block began",
-        name, row, byte * 8, name_of(Mask::Loc), Mask::Rows, Mask::Cols,
-        offset_in_memory(memory_of(Mask::Loc), TilePlace::of(mask)));
+  sim_state.hooks.tile_read(&kMaskKind<Mask>, TilePlace::of(mask), 0, 0, rows, (cols + 7) / 8, name);
 }
 template <class Mask> PTO_INLINE void wrote_bits(Mask& mask, int rows, int cols) {
-  if (!watches_memory() || rows <= 0 || cols <= 0) return;
-  const SimplerTileRegion region = bits_region(mask, rows, cols);
-  sim_state.hooks.tile_written(memory_of(Mask::Loc), &region);
+  if (watches_memory() && rows > 0 && cols > 0)
+    sim_state.hooks.tile_written(&kMaskKind<Mask>, TilePlace::of(mask), 0, 0, rows, (cols + 7) / 8);
 }
 
 template <CmpMode kMode, class RowA, class RowB>

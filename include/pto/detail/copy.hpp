@@ -98,7 +98,8 @@ template <class D, class S> PTO_LOOP void convert_run_here(D* dst, const S* src,
 template <class D, class S> PTO_INLINE void convert_run(D* dst, const S* src, int64_t count) {
   static_assert(kShortensOrWidens<D, S>, "between float and a 16-bit float");
   const SimplerTileKernels* const table = sim_state.hooks.kernels;
-  if (table == nullptr) return convert_run_here(dst, src, count);
+  if constexpr (!kHosted)
+    if (table == nullptr) return convert_run_here(dst, src, count);
   if constexpr (kIsHalf<D>)
     table->to_half(reinterpret_cast<uint16_t*>(dst), src, count);
   else if constexpr (kIsBfloat<D>)

@@ -66,10 +66,11 @@ PTO_INLINE void apply_row_by_table(const SimplerTileKernels& table, float* dst, 
 }
 
 template <class Op, class D, class... Rows> PTO_INLINE void apply_any_row(Op op, D* dst, int64_t cols, Rows... rows) {
-  if constexpr (kInTable<Op> && std::is_same<D, float>::value) {
-    if (sim_state.hooks.kernels != nullptr) return apply_row_by_table<Op>(*sim_state.hooks.kernels, dst, cols, rows...);
-  }
-  apply_row_here(op, dst, cols, rows...);
+  constexpr bool kByTable = kInTable<Op> && std::is_same<D, float>::value;
+  if constexpr (kByTable)
+    if (kHosted || sim_state.hooks.kernels != nullptr)
+      return apply_row_by_table<Op>(*sim_state.hooks.kernels, dst, cols, rows...);
+  if constexpr (!kByTable || !kHosted) apply_row_here(op, dst, cols, rows...);
 }
 
 // ---- rows with 16-bit floats --------------------------------------------------------------------------------------

@@ -145,7 +145,8 @@ template <class V> SimplerTileMatrix table_matrix(const V& v) {
 
 template <class AccView, class StartView, class LeftView, class RightView>
 PTO_INLINE void multiply(const AccView& acc, const StartView* start, const LeftView& left, const RightView& right) {
-  if (sim_state.hooks.kernels == nullptr) return multiply_here(acc, start, left, right);
+  if constexpr (!kHosted)
+    if (sim_state.hooks.kernels == nullptr) return multiply_here(acc, start, left, right);
   SimplerTileMatrix none = {};
   const SimplerTileProduct product = {table_matrix(acc),  start != nullptr ? table_matrix(*start) : none,
                                       table_matrix(left), table_matrix(right),
@@ -169,6 +170,29 @@ template <class Acc> PTO_INLINE RecordEvent wrote_boxes(Acc& acc, TileView<Acc> 
 // What products are added to.
 enum class StartFrom { kZero, kIn, kBias };
 
+// to = start + products over `inner` elements; products(start) adds them to the view that it gets, or to zero if that is
+// null. `in` is the tile that the start comes from.
+template <StartFrom kStart, class Acc, class In, class Products>
+PTO_INLINE RecordEvent add_products(Acc& acc, const TileView<Acc>& to, In& in, int inner, const char* name,
+                                    Products products) {
+  if constexpr (kStart == StartFrom::kIn) {
+    const auto start = source(in, to.rows, to.cols, name);
+    if (inner > 0)
+      products(&start);
+    else
+      transfer(to, start, PutSame());
+  } else {
+    constexpr bool kBias = kStart == StartFrom::kBias;
+    if constexpr (kBias) apply(to, Identity(), across_rows(source(in, 1, to.cols, name)));
+    if (inner > 0)
+      products(kBias ? &to : nullptr);
+    else if (!kBias)
+      fill(to, 0);
+  }
+  order_memory();
+  return wrote_boxes(acc, to);
+}
+
 template <StartFrom kStart, class Acc, class In, class Left, class Right>
 PTO_INLINE RecordEvent multiply_tiles(Acc& acc, In& in, Left& left, Right& right, const char* name) {
   static_assert(Acc::Loc == TileType::Acc && Left::Loc == TileType::Left && Right::Loc == TileType::Right,
@@ -190,20 +214,7 @@ PTO_INLINE RecordEvent multiply_tiles(Acc& acc, In& in, Left& left, Right& right
   const auto to = view(acc, m, n, name);
   const auto a = source(left, m, k, name);
   const auto b = source(right, k, n, name);
-  if constexpr (kStart == StartFrom::kBias) apply(to, Identity(), across_rows(source(in, 1, n, name)));
-  if constexpr (kStart == StartFrom::kIn) {
-    const auto start = source(in, m, n, name);
-    if (k <= 0)
-      transfer(to, start, PutSame());
-    else
-      multiply(to, &start, a, b);
-  } else if (k > 0) {
-    multiply(to, kStart == StartFrom::kBias ? &to : nullptr, a, b);
-  } else if (kStart == StartFrom::kZero) {
-    fill(to, 0);
-  }
-  order_memory();
-  return wrote_boxes(acc, to);
+  return add_products<kStart>(acc, to, in, k, name, [&](const auto* start) { multiply(to, start, a, b); });
 }
 
 }  // namespace tile_detail

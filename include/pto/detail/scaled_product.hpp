@@ -79,20 +79,8 @@ PTO_INLINE RecordEvent multiply_scaled_tiles(Acc& acc, In& in, Left& left, LeftS
   const auto a_scale = source(left_scale, m, groups, name);
   const auto b = source(right, k, n, name);
   const auto b_scale = source(right_scale, groups, n, name);
-  if constexpr (kStart == StartFrom::kBias) apply(to, Identity(), across_rows(source(in, 1, n, name)));
-  if constexpr (kStart == StartFrom::kIn) {
-    const auto start = source(in, m, n, name);
-    if (k <= 0)
-      transfer(to, start, PutSame());
-    else
-      multiply_scaled(to, &start, a, a_scale, b, b_scale);
-  } else if (k > 0) {
-    multiply_scaled(to, kStart == StartFrom::kBias ? &to : nullptr, a, a_scale, b, b_scale);
-  } else if (kStart == StartFrom::kZero) {
-    fill(to, 0);
-  }
-  order_memory();
-  return wrote_boxes(acc, to);
+  return add_products<kStart>(acc, to, in, k, name,
+                              [&](const auto* start) { multiply_scaled(to, start, a, a_scale, b, b_scale); });
 }
 
 }  // namespace tile_detail

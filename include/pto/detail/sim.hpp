@@ -32,13 +32,21 @@
 #if !defined(SIMPLER_TILE_CHECKS)
 #define SIMPLER_TILE_CHECKS 1
 #endif
+// 1: the kernel runs inside the simulator only, whose hooks are complete: what they bring along is not compiled into the
+// kernel once more. simpler's kernel compiler says so; other programs stand alone, or take hooks as they come.
+#if !defined(SIMPLER_TILE_HOSTED)
+#define SIMPLER_TILE_HOSTED 0
+#endif
 #define PTO_HIDDEN __attribute__((weak, visibility("hidden")))
+#if !defined(PTO_EXPORT)
 #define PTO_EXPORT __attribute__((used, weak, visibility("default")))
+#endif
 
 namespace pto {
 namespace tile_detail {
 
 constexpr bool kChecks = SIMPLER_TILE_CHECKS != 0;
+constexpr bool kHosted = SIMPLER_TILE_HOSTED != 0;
 
 // One copy per shared object: hidden, so that kernels loaded side by side do not see each other's.
 struct SimState {
@@ -116,15 +124,11 @@ __attribute__((noinline, visibility("hidden"))) inline Memory thread_memory(uint
 // Memory `location` of the core that runs on this thread. Asked for at every use, never kept: the next kernel call on
 // this thread may belong to another simulated core.
 inline Memory core_memory(uint32_t location) {
-  if (sim_state.hooks.tile_memory == nullptr) return thread_memory(location);
+  if constexpr (!kHosted)
+    if (sim_state.hooks.tile_memory == nullptr) return thread_memory(location);
   Memory memory = {nullptr, 0};
   memory.base = static_cast<unsigned char*>(sim_state.hooks.tile_memory(location, &memory.bytes));
   return memory;
-}
-
-// How far into memory `location` an address is; for texts.
-inline unsigned long long offset_in_memory(uint32_t location, const void* address) {
-  return static_cast<unsigned long long>(static_cast<const unsigned char*>(address) - core_memory(location).base);
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------------------

@@ -36,22 +36,16 @@ constexpr const char* name_of(TileType location) {
   }
 }
 
-// What pointers and scalar accesses do to the simulator's books of written elements.
-PTO_HIDDEN __attribute__((noinline)) void note_run(TileType location, const void* base, int count, int element_bytes) {
-  const SimplerTileRegion region = region_of(base, kUnitAxis, kUnitAxis, 0, 0, 1, count, element_bytes);
-  sim_state.hooks.tile_written(memory_of(location), &region);
-}
-PTO_HIDDEN __attribute__((noinline)) void need_element(TileType location, const void* base, int64_t place, int rows,
-                                                       int cols, int element_bytes) {
-  const SimplerTileRegion region =
-      region_of(base, kUnitAxis, kUnitAxis, 0, static_cast<int>(place), 1, 1, element_bytes);
-  int32_t row = 0, col = 0;
-  if (sim_state.hooks.tile_unwritten(memory_of(location), &region, &row, &col))
-    fail(
-        "GetValue: element %lld of a %s tile of %d x %d at 0x%llx is read, but nothing has written it since the block "
-        "began",
-        (long long)place, name_of(location), rows, cols, offset_in_memory(memory_of(location), base));
-}
+// A tile's elements in the order of their storage, for the simulator's books of written elements. Not a member: that
+// would be one object for all kernels in the process, and none of them could be unloaded.
+template <class TileT> constexpr SimplerTileKind kPlacesOf = {memory_of(TileT::Loc),
+                                                              SIMPLER_TILE_ACCESS_PLACES,
+                                                              name_of(TileT::Loc),
+                                                              TileT::Rows,
+                                                              TileT::Cols,
+                                                              int32_t{sizeof(typename TileT::DType)},
+                                                              kUnitAxis,
+                                                              kUnitAxis};
 
 // Rows and columns of an inner box.
 constexpr int box_rows(SLayout order, int box_bytes, int element_bytes) {
@@ -180,13 +174,14 @@ struct Tile {
   template <class N> Element GetValue(N place) const {
     const Element* const at = element(static_cast<int64_t>(place));
     if (tile_detail::watches_memory())
-      tile_detail::need_element(Loc, data_, static_cast<int64_t>(place), Rows, Cols, int(sizeof(Element)));
+      tile_detail::sim_state.hooks.tile_read(&tile_detail::kPlacesOf<Tile>, data_, 0, static_cast<int>(place), 1, 1,
+                                             "GetValue");
     return *at;
   }
   template <class N, class V> void SetValue(N place, V value) {
     Element* const at = element(static_cast<int64_t>(place));
     *at = static_cast<Element>(value);
-    if (tile_detail::watches_memory()) tile_detail::note_run(Loc, at, 1, int(sizeof(Element)));
+    wrote_run(static_cast<int>(place), 1);
     tile_detail::order_memory();
   }
 
@@ -204,9 +199,12 @@ struct Tile {
  private:
   friend struct tile_detail::TilePlace;
 
+  void wrote_run(int place, int count) const {
+    if (tile_detail::watches_memory())
+      tile_detail::sim_state.hooks.tile_written(&tile_detail::kPlacesOf<Tile>, data_, 0, place, 1, count);
+  }
   void handed_out() const {
-    if (tile_detail::watches_memory() && data_ != nullptr)
-      tile_detail::note_run(Loc, data_, Numel, int(sizeof(Element)));
+    if (data_ != nullptr) wrote_run(0, Numel);
   }
   Element* element(int64_t place) const {
     if (tile_detail::kChecks && (data_ == nullptr || place < 0 || place >= Numel))
@@ -275,50 +273,24 @@ template <class TileT> PTO_INLINE TileView<TileT> view(TileT& tile, const char* 
 }
 
 // ---- written elements: every instruction asks for its sources and tells of its results -------------------------------
-// What the books need to know of a tile's type: data, so that the functions below are compiled once per kernel.
-struct TileKind {
-  uint32_t memory;
-  const char* name;
-  int32_t rows, cols, element_bytes;
-  SimplerTileAxis row, col;
-};
-template <class TileT> constexpr TileKind kTileKind = {memory_of(TileT::Loc),
-                                                       name_of(TileT::Loc),
-                                                       TileT::Rows,
-                                                       TileT::Cols,
-                                                       int32_t{sizeof(typename TileT::DType)},
-                                                       table_axis(typename Storage<TileT>::Row()),
-                                                       table_axis(typename Storage<TileT>::Col())};
-
-// rows x cols elements from (row, col) on of the tile at `base`.
-PTO_HIDDEN __attribute__((noinline)) void need_region(const TileKind& kind, const void* base, int valid_rows,
-                                                      int valid_cols, int row, int col, int rows, int cols,
-                                                      const char* instruction) {
-  if (rows > valid_rows - row) rows = valid_rows - row;
-  if (cols > valid_cols - col) cols = valid_cols - col;
-  if (rows <= 0 || cols <= 0) return;
-  const SimplerTileRegion region = region_of(base, kind.row, kind.col, row, col, rows, cols, kind.element_bytes);
-  int32_t r = 0, c = 0;
-  if (sim_state.hooks.tile_unwritten(kind.memory, &region, &r, &c))
-    fail(
-        "%s: element (%d, %d) of a %s tile of %d x %d at 0x%llx is read, but nothing has written it since the block "
-        "began",
-        instruction, row + r, col + c, kind.name, kind.rows, kind.cols, offset_in_memory(kind.memory, base));
-}
-PTO_HIDDEN __attribute__((noinline)) void note_region(const TileKind& kind, const void* base, int row, int col,
-                                                      int rows, int cols) {
-  if (rows <= 0 || cols <= 0) return;
-  const SimplerTileRegion region = region_of(base, kind.row, kind.col, row, col, rows, cols, kind.element_bytes);
-  sim_state.hooks.tile_written(kind.memory, &region);
-}
+template <class TileT> constexpr SimplerTileKind kTileKind = {memory_of(TileT::Loc),
+                                                              SIMPLER_TILE_ACCESS_ELEMENTS,
+                                                              name_of(TileT::Loc),
+                                                              TileT::Rows,
+                                                              TileT::Cols,
+                                                              int32_t{sizeof(typename TileT::DType)},
+                                                              table_axis(typename Storage<TileT>::Row()),
+                                                              table_axis(typename Storage<TileT>::Col())};
 
 // The instruction reads rows x cols elements from (row, col) on. What lies outside of the tile's own valid region is
 // padding: whoever reads that along does not use it.
 template <class TileT>
 PTO_INLINE void need_written(TileT& tile, int row, int col, int rows, int cols, const char* instruction) {
-  if (watches_memory())
-    need_region(kTileKind<TileT>, TilePlace::of(tile), tile.GetValidRow(), tile.GetValidCol(), row, col, rows, cols,
-                instruction);
+  if (!watches_memory()) return;
+  if (rows > tile.GetValidRow() - row) rows = tile.GetValidRow() - row;
+  if (cols > tile.GetValidCol() - col) cols = tile.GetValidCol() - col;
+  if (rows > 0 && cols > 0)
+    sim_state.hooks.tile_read(&kTileKind<TileT>, TilePlace::of(tile), row, col, rows, cols, instruction);
 }
 // The first rows x cols elements of a tile, or its valid region, to be read.
 template <class TileT> PTO_INLINE TileView<TileT> source(TileT& tile, int rows, int cols, const char* instruction) {
@@ -331,8 +303,9 @@ template <class TileT> PTO_INLINE TileView<TileT> source(TileT& tile, const char
 }
 // Part of a tile has been written, and the instruction is done. After its sources were asked for: one may be `tile`.
 template <class TileT> PTO_INLINE RecordEvent wrote(TileT&, const TileView<TileT>& part) {
-  if (watches_memory())
-    note_region(kTileKind<TileT>, part.base, first_of(part.row), first_of(part.col), part.rows, part.cols);
+  if (watches_memory() && part.rows > 0 && part.cols > 0)
+    sim_state.hooks.tile_written(&kTileKind<TileT>, part.base, first_of(part.row), first_of(part.col), part.rows,
+                                 part.cols);
   return {};
 }
 

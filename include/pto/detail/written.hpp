@@ -24,22 +24,7 @@ template <class AxisT> constexpr int first_of(const AxisT& axis) {
 }
 
 // False in stand-alone programs and without checks.
-PTO_INLINE bool watches_memory() { return kChecks && sim_state.hooks.tile_unwritten != nullptr; }
-
-// rows x cols elements from (row, col) on of what lies at `base`.
-inline SimplerTileRegion region_of(const void* base, SimplerTileAxis row_axis, SimplerTileAxis col_axis, int row,
-                                   int col, int rows, int cols, int element_bytes) {
-  Offset moved = 0;
-  if (row_axis.run != 0)
-    row_axis.first += row;
-  else
-    moved += row * row_axis.step;
-  if (col_axis.run != 0)
-    col_axis.first += col;
-  else
-    moved += col * col_axis.step;
-  return {static_cast<const char*>(base) + moved * element_bytes, row_axis, col_axis, rows, cols, element_bytes};
-}
+PTO_INLINE bool watches_memory() { return kChecks && (kHosted || sim_state.hooks.tile_read != nullptr); }
 
 }  // namespace tile_detail
 }  // namespace pto

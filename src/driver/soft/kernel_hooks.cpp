@@ -49,13 +49,12 @@ void unpark(const volatile std::uint32_t* word) { syscall(SYS_futex, word, FUTEX
 // Unwinds the kernel; the worker turns it into the run's failure.
 void check_failed(const char* text) { throw std::runtime_error(text); }
 
-// The loops that SIMPLER_SIM_TILE names: portable ones (null), those of one instruction set, or the best there are.
+// The loops that SIMPLER_SIM_TILE names: those for any processor, those of one instruction set, or the best there are.
 const SimplerTileKernels* chosen_kernels() {
   const SimplerTileKernels* const* const available = tile::available_kernels();
   const char* text = std::getenv("SIMPLER_SIM_TILE");
   if (text == nullptr || *text == '\0' || std::strcmp(text, "auto") == 0) return *available;
-  if (std::strcmp(text, "portable") == 0) return nullptr;
-  std::string names = "auto, portable";
+  std::string names = "auto";
   for (const SimplerTileKernels* const* table = available; *table != nullptr; ++table) {
     if (std::strcmp(text, (*table)->target) == 0) return *table;
     names += std::string(", ") + (*table)->target;
@@ -65,16 +64,20 @@ const SimplerTileKernels* chosen_kernels() {
   return *available;
 }
 
-void tile_written(std::uint32_t location, const SimplerTileRegion* region) {
+void tile_written(const SimplerTileKind* kind, const void* base, std::int32_t row, std::int32_t col, std::int32_t rows,
+                  std::int32_t cols) {
   executor::Core& running = core();
   std::uint64_t bytes = 0;
-  running.written_tiles().write(location, running.tile_memory(location, &bytes), *region);
+  running.written_tiles().write(kind->memory, running.tile_memory(kind->memory, &bytes),
+                                executor::tile_region(*kind, base, row, col, rows, cols));
 }
-std::int32_t tile_unwritten(std::uint32_t location, const SimplerTileRegion* region, std::int32_t* row,
-                            std::int32_t* col) {
+void tile_read(const SimplerTileKind* kind, const void* base, std::int32_t row, std::int32_t col, std::int32_t rows,
+               std::int32_t cols, const char* instruction) {
   executor::Core& running = core();
   std::uint64_t bytes = 0;
-  return running.written_tiles().find_unwritten(location, running.tile_memory(location, &bytes), *region, row, col);
+  const std::string fault = running.written_tiles().fault_of_read(*kind, running.tile_memory(kind->memory, &bytes),
+                                                                  base, row, col, rows, cols, instruction);
+  if (!fault.empty()) check_failed(fault.c_str());
 }
 
 const SimplerSimHooks& hooks() {
@@ -89,7 +92,7 @@ const SimplerSimHooks& hooks() {
                                         chosen_kernels(),
                                         task_cores,
                                         tile_written,
-                                        tile_unwritten};
+                                        tile_read};
   return table;
 }
 

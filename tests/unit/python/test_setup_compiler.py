@@ -8,7 +8,7 @@ import subprocess
 import textwrap
 
 import pytest
-from simpler_setup import environment, toolchain
+from simpler_setup import environment, kernel_compiler, toolchain
 from simpler_setup.compile_cache import CompileCache
 from simpler_setup.compile_pool import compile_worker_budget, current_compile_workers, run_all
 from simpler_setup.elf_parser import exported_symbols
@@ -113,6 +113,12 @@ def test_an_orchestration_knows_its_runtime(write, tmp_path, runtime, value):
         """,
     )
     assert call(compiler().compile_orchestration(runtime, source), tmp_path) == value
+
+
+def test_kernels_leave_out_what_only_a_simulator_brings_along(monkeypatch):
+    assert "-DSIMPLER_TILE_HOSTED=1" in compiler().incore_compile_cache_token("aiv")
+    monkeypatch.setattr(kernel_compiler, "builds_for_host", lambda platform: True)  # as an emulated board does
+    assert "SIMPLER_TILE_HOSTED" not in compiler("a2a3").incore_compile_cache_token("aiv")
 
 
 @needs_gxx
@@ -287,6 +293,38 @@ def test_a_foreign_tile_library_needs_a_newer_gxx(monkeypatch, script, write, tm
         compiler().compile_incore(source)
 
 
+@needs_gxx
+def test_a_foreign_tile_library_is_compiled_by_the_newest_gxx_there_is(monkeypatch, script, write, tmp_path):
+    real = shutil.which("g++")
+
+    def gxx(name, version):  # one that says it has this version
+        script(
+            f"bin/{name}",
+            f"""\
+            case "$*" in
+              *-dM*) echo "#define __GNUC__ {version}" ;;
+              *) exec {real} -DVALUE={version} "$@" ;;
+            esac""",
+        )
+
+    gxx("g++", 12)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CXX", "g++")
+    write("isa/include/pto/pto-inst.hpp", "")
+    source = write("k.cpp", f"#include <pto/pto-inst.hpp>\n{KERNEL}")
+    for name, version in (("g++-27", 27), ("g++-29", 29)):
+        gxx(name, version)
+        toolchain._resolve.cache_clear()
+        assert call(compiler().compile_incore(source, pto_isa_root=tmp_path / "isa"), tmp_path) == version
+    script("bin/g++-30", "exit 1")  # broken: passed over
+    gxx("g++-29", 12)  # not what its name says
+    assert call(compiler().compile_incore(source, pto_isa_root=tmp_path / "isa"), tmp_path) == 27
+    assert call(compiler().compile_incore(source), tmp_path) == 12, "the bundled library goes to the host compiler"
+    monkeypatch.setenv("SIMPLER_SIM_CXX", "g++")
+    with pytest.raises(ToolchainError, match="'g\\+\\+' \\(from SIMPLER_SIM_CXX\\) is g\\+\\+ 12; install g\\+\\+-13"):
+        compiler().compile_incore(source, pto_isa_root=tmp_path / "isa")
+
+
 @pytest.mark.skipif(shutil.which("clang++-16") is None, reason="needs clang++-16")
 def test_a_foreign_tile_library_replaces_the_bundled_one(monkeypatch, write, tmp_path):
     monkeypatch.setenv("SIMPLER_SIM_CXX", "clang++-16")
@@ -377,7 +415,7 @@ def test_a_board_orchestration_goes_through_the_cross_compiler(write):
 @needs_gxx
 @pytest.mark.usefixtures("toolkit")
 def test_a_host_built_orchestration_goes_through_the_hosts_compiler(write):
-    source = write("o.cpp", "extern \"C\" int runs_here() { return 1; }")
+    source = write("o.cpp", 'extern "C" int runs_here() { return 1; }')
     assert "runs_here" in exported_symbols(compiler("a2a3").compile_orchestration("host_build_graph", source))
 
 

@@ -107,12 +107,16 @@ class TileTest : public ::testing::Test {
              ((kinds & SIMPLER_TASK_VECTOR_CORES) != 0 ? Core::current->vector_cores : 0);
     };
     // As in the simulator: reading what no instruction has written fails each of these tests.
-    hooks.tile_written = [](uint32_t location, const SimplerTileRegion* region) {
-      Core::current->written.write(location, Core::current->memory[location].get(), *region);
+    hooks.tile_written = [](const SimplerTileKind* kind, const void* base, int32_t row, int32_t col, int32_t rows,
+                            int32_t cols) {
+      Core::current->written.write(kind->memory, Core::current->memory[kind->memory].get(),
+                                   simpler::executor::tile_region(*kind, base, row, col, rows, cols));
     };
-    hooks.tile_unwritten = [](uint32_t location, const SimplerTileRegion* region, int32_t* row, int32_t* col) {
-      return int32_t{
-          Core::current->written.find_unwritten(location, Core::current->memory[location].get(), *region, row, col)};
+    hooks.tile_read = [](const SimplerTileKind* kind, const void* base, int32_t row, int32_t col, int32_t rows,
+                         int32_t cols, const char* instruction) {
+      const std::string fault = Core::current->written.fault_of_read(*kind, Core::current->memory[kind->memory].get(),
+                                                                     base, row, col, rows, cols, instruction);
+      if (!fault.empty()) throw CheckFailed(fault);
     };
     simpler_sim_register_hooks(&hooks);
     Core::current = &core_;
