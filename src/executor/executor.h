@@ -70,6 +70,7 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   int clusters() const { return cores_.clusters(); }
+  bool run_failed() const { return latch_ != nullptr && latch_->raised(); }
   int threads() const { return base_threads_; }
   // For log records; between runs.
   void set_device(int ordinal) { device_ = ordinal; }
@@ -241,6 +242,8 @@ class Executor {
 
 // The simulated core that the calling thread is running on, or nullptr. Kernels reach their tile memory through it.
 Core* current_core();
+// Whether the run of the kernel on the calling thread has failed already: then nobody needs what it waits for.
+bool current_run_failed();
 
 template <typename Done> void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done done) {
   submitter_waits();

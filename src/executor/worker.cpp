@@ -10,6 +10,7 @@ namespace simpler::executor {
 namespace {
 
 thread_local Core* bound_core = nullptr;
+thread_local const Executor* bound_executor = nullptr;  // of a worker thread, for its life
 
 CoreType core_type_of(int shape) {
   return shape == static_cast<int>(graph::Shape::kAic) ? CoreType::AIC : CoreType::AIV;
@@ -40,6 +41,7 @@ bool holds(const graph::Predicate& predicate) {
 }  // namespace
 
 Core* current_core() { return bound_core; }
+bool current_run_failed() { return bound_executor != nullptr && bound_executor->run_failed(); }
 
 Worker::Worker(Executor& executor, int index, std::uint32_t ring_capacity) : executor_(executor), index_(index) {
   for (WorkRing& ring : rings_) ring.configure(ring_capacity);
@@ -58,6 +60,7 @@ bool Worker::start() {
 
 void Worker::run() {
   CrashGuard::prepare_thread();
+  bound_executor = &executor_;
   WorkerGate& gate = executor_.gate_;
   bool searching = true;  // counted by start()
   auto since = Executor::Clock::now();
