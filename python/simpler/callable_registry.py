@@ -30,7 +30,7 @@ _handle_ids = itertools.count(1)  # unique in the process, so that a foreign han
 class RegisteredCallable:
     """One content in one slot."""
 
-    __slots__ = ("callable", "digest", "directions", "hashid", "references", "slot_id")
+    __slots__ = ("callable", "digest", "hashid", "references", "slot_id")
 
     def __init__(self, chip: ChipCallable, hashid: str, digest: bytes, slot_id: int) -> None:
         self.callable = chip
@@ -38,8 +38,6 @@ class RegisteredCallable:
         self.digest = digest
         self.slot_id = slot_id
         self.references = 0
-        names = [chip.sig(i).name for i in range(chip.sig_count)]
-        self.directions = tuple(name for name in names if name != "SCALAR")  # of the entry's tensors, in order
 
 
 class CallableRegistry:

@@ -239,7 +239,7 @@ class ChipWorker:
         if self._native_runs.outstanding():  # type: ignore[union-attr]
             raise StateError("a pipeline slot already owns an unfinished native run; finalize it first")
         config.validate()
-        return self._pipeline.submit(slot, chip, args._snapshot(), config)  # type: ignore[union-attr]
+        return self._pipeline.submit(slot, chip, args._snapshot(chip), config)  # type: ignore[union-attr]
 
     def _callable_in(self, slot: int) -> ChipCallable:
         """What a slot holds; TypeError if `slot` is no number, RuntimeError if it is empty."""

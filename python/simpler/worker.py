@@ -206,7 +206,7 @@ class Worker:
         if args is None:
             args = TaskArgs()
         if isinstance(args, TaskArgs):
-            args = self._memory.bind(args, entry.directions)
+            args = self._memory.bind(args)
         elif not isinstance(args, ChipStorageTaskArgs):
             raise ArgumentTypeError(f"args must be TaskArgs or ChipStorageTaskArgs, not {type(args).__name__}")
         return self._chip_worker._submit(entry.slot_id, entry.callable, args, config)

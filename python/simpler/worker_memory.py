@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +15,6 @@ from _task_interface import (
     TaskArgs,
     Tensor,
     _bind_task_args,
-    get_element_size,
 )
 
 from .buffer import (
@@ -202,8 +200,8 @@ class WorkerMemory:
 
     # ---- arguments of a run ----
 
-    def bind(self, args: TaskArgs, signature: Sequence[str]) -> ChipStorageTaskArgs:
-        """Arguments with addresses. signature: names of the directions of the callable's tensors, in order."""
+    def bind(self, args: TaskArgs) -> ChipStorageTaskArgs:
+        """Arguments with addresses."""
         resolved = None
         for descriptor in args._unresolved():
             buffer = self._shared.get(descriptor.identity)
@@ -214,23 +212,7 @@ class WorkerMemory:
                 )
             resolved = resolved or {}
             resolved[descriptor.identity] = (buffer.base, descriptor.address_space)
-        bound = _bind_task_args(args, resolved)
-        for index in args._read_only_indices():
-            self._protect(bound, index, signature[index] if index < len(signature) else None)
-        return bound
-
-    @staticmethod
-    def _protect(bound: ChipStorageTaskArgs, index: int, direction: str | None) -> None:
-        """A run writes back every tensor that its callable does not declare IN; read-only memory must be spared."""
-        if direction == "IN":
-            return
-        tensor = bound.tensor(index)
-        if direction is not None:
-            raise ArgumentError(f"tensor {index} is read-only, but the callable's signature says {direction}")
-        if not tensor.child_memory:
-            scratch = bytearray(_copy_of_range(tensor))
-            bound._keep(scratch)
-            tensor.data = host_bytes(scratch).address - tensor.start_offset * get_element_size(tensor.dtype)
+        return _bind_task_args(args, resolved)
 
     def close(self) -> None:
         """Forgets device memory (the chip frees it) and closes shared buffers. The first failure is raised last."""
@@ -251,9 +233,3 @@ class WorkerMemory:
                     self._shared.pop(buffer.identity, None)
         if failure is not None:
             raise failure
-
-
-def _copy_of_range(tensor: Any) -> bytes:
-    element = get_element_size(tensor.dtype)
-    extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shapes, tensor.strides))
-    return ctypes.string_at(tensor.data + tensor.start_offset * element, extent * element)

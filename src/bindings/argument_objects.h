@@ -33,7 +33,8 @@ struct TaskArgs {
 
 // The fixed block that an orchestration receives, with the objects that own the memory it names.
 struct ChipArgs {
-  ChipStorageTaskArgs pod;  // tensors and scalars past the counts are uninitialised
+  ChipStorageTaskArgs pod;     // tensors and scalars past the counts are uninitialised
+  std::vector<int> read_only;  // tensors of host memory that a run must not write
   std::vector<nb::object> keep;
 
   ChipArgs() { pod.clear(); }

@@ -104,14 +104,6 @@ nb::object tensor_object(const TaskArgs::Entry& entry) {
 
 void set_tag(TaskArgs& args, int i, TensorArgType tag) { at(args.tensors, i, "tensor").tag = tag; }
 
-nb::list read_only_indices(const TaskArgs& args) {
-  nb::list indices;
-  for (std::size_t i = 0; i < args.tensors.size(); ++i) {
-    if (args.tensors[i].read_only) indices.append(i);
-  }
-  return indices;
-}
-
 // Descriptors of backings that only the process can resolve (shared memory by name, remote ones), each once.
 nb::list unresolved(const TaskArgs& args) {
   nb::list found;
@@ -190,6 +182,7 @@ ChipArgs* to_chip_args(const TaskArgs& args, nb::handle resolved, bool trust_add
   auto chip = std::make_unique<ChipArgs>();
   for (const TaskArgs::Entry& entry : args.tensors) {
     const auto* direct = std::get_if<ChipTensor>(&entry.tensor);
+    if (entry.read_only) chip->read_only.push_back(chip->pod.tensor_count());
     chip->pod.add_tensor(direct != nullptr ? *direct
                                            : resolve(std::get<abi::Tensor>(entry.tensor), resolved, trust_addresses));
   }
@@ -239,17 +232,44 @@ void join_overlapping_host_tensors(ChipStorageTaskArgs& args) {
   }
 }
 
+// Of the callable's tensors, in order: entries for scalars pair with nothing.
+std::vector<ArgDirection> directions_of(const ChipCallableBlob& chip) {
+  std::vector<ArgDirection> directions;
+  for (int i = 0; i < chip.header().sig_count; ++i) {
+    const auto direction = static_cast<ArgDirection>(chip.header().signature[i]);
+    if (direction != ArgDirection::SCALAR) directions.push_back(direction);
+  }
+  return directions;
+}
+
+// A run writes back every tensor that its callable does not declare IN. For read-only memory of which it declares nothing
+// a copy stands in.
+void spare_read_only_memory(ChipArgs& args, const ChipCallableBlob* chip) {
+  if (args.read_only.empty()) return;
+  const std::vector<ArgDirection> directions = chip != nullptr ? directions_of(*chip) : std::vector<ArgDirection>();
+  for (const int i : args.read_only) {
+    const bool declared = static_cast<std::size_t>(i) < directions.size();
+    const ArgDirection direction = declared ? directions[static_cast<std::size_t>(i)] : ArgDirection::INOUT;
+    if (direction == ArgDirection::IN) continue;
+    if (declared) {
+      raise(ErrorKind::kValue, format("tensor %d is read-only, but the callable's signature says %s", i,
+                                      direction == ArgDirection::OUT ? "OUT" : "INOUT"));
+    }
+    ChipTensor& tensor = args.pod.tensor(i);
+    if (tensor.is_device_memory() || tensor.numel() == 0) continue;
+    const Range range = touched_range(tensor);
+    nb::bytearray copy(reinterpret_cast<const void*>(range.begin), range.end - range.begin);
+    tensor.buffer.addr = reinterpret_cast<std::uint64_t>(copy.data()) - (range.begin - tensor.buffer.addr);
+    args.keep.push_back(std::move(copy));
+  }
+}
+
 // Whether `next` touches host memory that a run of `chip` with `running` may still write when finalized.
 bool writes_host_memory_of(const ChipArgs& running, const ChipCallableBlob& chip, const ChipArgs& next) {
-  std::vector<std::int32_t> directions;  // of tensors: entries for scalars pair with nothing
-  for (int i = 0; i < chip.header().sig_count; ++i) {
-    if (chip.header().signature[i] != static_cast<std::int32_t>(ArgDirection::SCALAR)) {
-      directions.push_back(chip.header().signature[i]);
-    }
-  }
+  const std::vector<ArgDirection> directions = directions_of(chip);
   for (int i = 0; i < running.pod.tensor_count(); ++i) {
     const auto index = static_cast<std::size_t>(i);
-    if (index < directions.size() && directions[index] == static_cast<std::int32_t>(ArgDirection::IN)) continue;
+    if (index < directions.size() && directions[index] == ArgDirection::IN) continue;
     const ChipTensor& written = running.pod.tensor(i);
     if (written.is_device_memory()) continue;  // runs execute in order; only copies to the host can come too late
     for (int j = 0; j < next.pod.tensor_count(); ++j) {
@@ -276,13 +296,15 @@ bool names_memory(const ChipArgs& args, std::uint64_t begin, std::uint64_t end) 
   return false;
 }
 
-// A copy for one run, which later changes of the original do not reach. Only what is used is copied.
-ChipArgs* snapshot(const ChipArgs& args) {
+// A copy for one run of the callable, which later changes of the original do not reach. Only what is used is copied.
+ChipArgs* snapshot(const ChipArgs& args, const ChipCallableBlob* chip) {
   auto copy = std::make_unique<ChipArgs>();
   for (int i = 0; i < args.pod.tensor_count(); ++i) copy->pod.add_tensor(args.pod.tensor(i));
   for (int i = 0; i < args.pod.scalar_count(); ++i) copy->pod.add_scalar(args.pod.scalar(i));
-  join_overlapping_host_tensors(copy->pod);
   copy->keep = args.keep;
+  copy->read_only = args.read_only;
+  spare_read_only_memory(*copy, chip);
+  join_overlapping_host_tensors(copy->pod);
   return copy.release();
 }
 
@@ -336,7 +358,6 @@ void bind_plain_task_args(nb::module_& m) {
           },
           "Removes everything and drops the references to arrays.")
       .def("__len__", [](const TaskArgs& a) { return a.tensors.size() + a.scalars.size(); })
-      .def("_read_only_indices", read_only_indices)
       .def("_unresolved", unresolved)
       .def("__repr__", [](const TaskArgs& a) {
         return nb::str(format("TaskArgs(tensors=%zu, scalars=%zu)", a.tensors.size(), a.scalars.size()).c_str());
@@ -362,11 +383,14 @@ void bind_chip_args(nb::module_& m) {
               return;
             }
             if (nb::try_cast<const WireTensor*>(value, wire) && wire != nullptr) {
+              const bool read_only = wire->wire.buffer.access == static_cast<std::uint8_t>(abi::Access::kRead);
               a.pod.add_tensor(resolve(wire->wire, nb::handle(), true));
+              if (read_only) a.read_only.push_back(a.pod.tensor_count() - 1);
               a.keep.push_back(wire->owner);
               return;
             }
             HostArray array = describe_array(value);
+            if (!array.writable) a.read_only.push_back(a.pod.tensor_count());
             a.pod.add_tensor(array.tensor);
             a.keep.push_back(std::move(array.owner));
           },
@@ -406,6 +430,7 @@ void bind_chip_args(nb::module_& m) {
            [](ChipArgs& a) {
              std::vector<nb::object> dropped;
              a.keep.swap(dropped);
+             a.read_only.clear();
              a.pod.clear();
            })
       .def("__len__", [](const ChipArgs& a) { return a.pod.tensor_count() + a.pod.scalar_count(); })
@@ -414,8 +439,9 @@ void bind_chip_args(nb::module_& m) {
           "Address of the block.")
       .def_static(
           "sizeof", [] { return sizeof(ChipStorageTaskArgs); }, "Bytes of the block.")
-      .def("_snapshot", snapshot, nb::rv_policy::take_ownership,
-           "A copy for one run; overlapping tensors share one buffer.")
+      .def("_snapshot", snapshot, nb::arg("chip").none() = nb::none(), nb::rv_policy::take_ownership,
+           "A copy for one run of the callable: overlapping tensors share one buffer, and memory that is read-only is "
+           "spared. ValueError if the callable declares that it writes such memory.")
       .def("_names_memory", names_memory, nb::arg("begin"), nb::arg("end"),
            "Whether a tensor or a scalar names an address in [begin, end).")
       .def(

@@ -1,5 +1,6 @@
 """Runs on a simulated chip: one kernel, whose orchestration is told by scalars what to do."""
 
+import mmap
 import os
 import signal
 import threading
@@ -165,6 +166,25 @@ def test_device_memory_that_is_not_the_workers_is_refused(worker, add):
         older = ChipTensor.make(int(dev) + 4, (16,), DataType.INT32, True)
         worker.run(add, arguments(ones(), older, make=ChipStorageTaskArgs))
     worker.free(dev)
+
+
+@pytest.mark.parametrize("make", [TaskArgs, ChipStorageTaskArgs])
+def test_read_only_memory_is_never_written(worker, programs, make):
+    frozen = ones()
+    frozen.flags.writeable = False
+    target = np.zeros(16, np.int32)
+    declared, undeclared = (worker.register(programs(signature=s)) for s in ((IN, INOUT), ()))
+    worker.run(declared, arguments(frozen, target, 2, make=make))
+    worker.run(undeclared, arguments(frozen, target, 3, make=make))  # a run writes back what is not declared
+    assert target.tolist() == [5] * 16
+    with pytest.raises(ValueError, match="tensor 0 is read-only, but the callable's signature says INOUT"):
+        worker.run(worker.register(programs(signature=(INOUT, INOUT))), arguments(frozen, target, make=make))
+    if make is ChipStorageTaskArgs:  # which has no tags that could refuse it earlier
+        mapped = np.frombuffer(mmap.mmap(-1, 64, prot=mmap.PROT_READ), np.int32)
+        worker.run(undeclared, arguments(frozen, mapped, make=make))
+        with pytest.raises(ValueError, match="tensor 1 is read-only"):
+            worker.run(declared, arguments(frozen, mapped, make=make))
+        assert mapped.tolist() == [0] * 16
 
 
 def test_views_of_one_array_stay_one_array(worker, add):
