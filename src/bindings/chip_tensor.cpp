@@ -7,9 +7,30 @@
 namespace simpler::bindings {
 namespace {
 
+constexpr std::uint64_t kMostElements = UINT64_MAX / 16;  // bytes of any type, rounded up, still fit
+
 void require_rank(std::uint32_t count, const char* what) {
   if (count == 0)
     raise(ErrorKind::kValue, format("%s is empty; a tensor has 1 to %d dimensions", what, MAX_TENSOR_DIMS));
+}
+
+// Descriptors hold strides in 32 bits, and byte counts in 64.
+void require_row_major(const Dims& shapes) {
+  for (std::uint32_t d = 0; d < shapes.count; ++d) {
+    if (shapes.values[d] == 0) return;
+  }
+  std::uint64_t elements = 1;
+  for (std::uint32_t d = shapes.count; d-- > 0; elements *= shapes.values[d]) {
+    if (shapes.values[d] == 1 || elements <= UINT32_MAX) continue;
+    raise(ErrorKind::kValue,
+          format("shapes: two neighbours of dimension %u are %llu elements apart; allowed: at most %u", d,
+                 static_cast<unsigned long long>(elements), static_cast<unsigned>(UINT32_MAX)));
+  }
+  if (elements > kMostElements) {
+    raise(ErrorKind::kValue,
+          format("shapes: %llu elements; allowed: at most %llu", static_cast<unsigned long long>(elements),
+                 static_cast<unsigned long long>(kMostElements)));
+  }
 }
 
 void resize(ChipTensor& tensor) { tensor.buffer.size = tensor.extent_elem_cache * get_element_size(tensor.dtype); }
@@ -18,6 +39,7 @@ void resize(ChipTensor& tensor) { tensor.buffer.size = tensor.extent_elem_cache 
 
 ChipTensor make_chip_tensor(std::uint64_t address, const Dims& shapes, DataType dtype, bool device) {
   require_rank(shapes.count, "shapes");
+  require_row_major(shapes);
   ChipTensor tensor;
   std::memset(static_cast<void*>(&tensor), 0, sizeof(tensor));
   tensor.init_external(reinterpret_cast<void*>(address), 0, shapes.values, shapes.count, dtype, 0, false,
@@ -31,10 +53,17 @@ void set_strides(ChipTensor& tensor, const Dims& strides) {
     raise(ErrorKind::kValue, format("strides has %u entries for %u dimensions", strides.count, tensor.ndims));
   }
   bool empty = false;
+  std::uint64_t extent = 0;
   for (std::uint32_t d = 0; d < tensor.ndims; ++d) {
     if (strides.values[d] == 0) raise(ErrorKind::kValue, format("strides[%u] is 0; element strides are at least 1", d));
     tensor.strides[d] = strides.values[d];
     empty = empty || tensor.shapes[d] == 0;
+    const std::uint64_t steps = tensor.shapes[d] > 0 ? tensor.shapes[d] - 1 : 0, stride = strides.values[d];
+    if (steps > (kMostElements - extent) / stride) {
+      raise(ErrorKind::kValue, format("strides[%u] is %u: the tensor would reach over more than %llu elements", d,
+                                      strides.values[d], static_cast<unsigned long long>(kMostElements)));
+    }
+    extent += steps * stride;
   }
   if (!empty) tensor.refresh_layout();
   resize(tensor);
@@ -68,6 +97,7 @@ void bind_chip_tensor(nb::module_& m) {
           [](ChipTensor& t, nb::handle shapes) {
             const Dims dims = dims_from(shapes, "shapes");
             require_rank(dims.count, "shapes");
+            require_row_major(dims);
             t.set_shape_row_major(dims.values, dims.count);
             resize(t);
           },

@@ -164,6 +164,8 @@ def test_chip_tensor_setters_keep_it_consistent():
     assert not t.is_contiguous and t.strides == (8, 1)
     t.shapes = (2, 3, 4)
     assert (t.shapes, t.strides, t.is_contiguous, t.nbytes()) == ((2, 3, 4), (12, 4, 1), True, 96)
+    with pytest.raises(ValueError, match="elements apart"):
+        t.shapes = (2**31, 2**31, 8)
     t.dtype = DataType.INT8
     t.data, t.child_memory = 4096, True
     assert (t.nbytes(), t.data, t.child_memory) == (24, 4096, True)
@@ -176,6 +178,11 @@ def test_chip_tensor_setters_keep_it_consistent():
         ((1, (1,) * 6, DataType.INT8), ValueError, "6 dimensions"),
         ((1, (-1,), DataType.INT8), ValueError, r"shapes\[0\] is -1"),
         ((1, (2**32,), DataType.INT8), ValueError, r"shapes\[0\]"),
+        ((1, (2**31, 2**31, 8), DataType.INT32), ValueError, "dimension 0 are 17179869184 elements apart"),
+        ((1, (242243305, 49477, 384773), DataType.INT32), ValueError, "apart"),  # 4 * (2**62 + 1) bytes
+        ((1, (2**32 - 1, 2**31), DataType.INT64), ValueError, "9223372034707292160 elements; allowed"),
+        ((1, (2**31,), DataType.INT8, False, (2**31,)), ValueError, r"strides\[0\] is 2147483648: .* more than"),
+        ((1, (2, 2**31), DataType.INT8, False, (1, 2**30)), ValueError, r"strides\[1\] is 1073741824"),
         ((1, ("2",), DataType.INT8), TypeError, r"shapes\[0\]"),
         ((1, 4, DataType.INT8), TypeError, "sequence"),
         ((-1, (1,), DataType.INT8), TypeError, "unsigned"),
