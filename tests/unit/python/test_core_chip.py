@@ -30,8 +30,10 @@ IN, OUT, INOUT = ArgDirection.IN, ArgDirection.OUT, ArgDirection.INOUT
 LIMIT = 30.0
 ADD, FAIL = "add", "fail"
 
-# out[i] += in[i] * factor for all elements, after a pause of some milliseconds.
+# out[i] += in[i] * factor for all elements, after a pause of some milliseconds. A gate is the address of two words: the
+# kernel sets the first, and goes on when somebody has set the second.
 KERNEL = """
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -40,6 +42,10 @@ extern "C" void kernel_entry(int64_t *args) {
   const ChipTensor *in = reinterpret_cast<const ChipTensor *>(args[0]);
   const ChipTensor *out = reinterpret_cast<const ChipTensor *>(args[1]);
   std::this_thread::sleep_for(std::chrono::milliseconds(args[3]));
+  if (auto *gate = reinterpret_cast<std::atomic<int32_t> *>(args[4]); gate != nullptr) {
+    gate[0] = 1;
+    while (gate[1] == 0) std::this_thread::yield();
+  }
   const int32_t *src = reinterpret_cast<const int32_t *>(in->buffer.addr) + in->start_offset;
   int32_t *dst = reinterpret_cast<int32_t *>(out->buffer.addr) + out->start_offset;
   for (uint64_t i = 0; i < in->numel(); ++i) dst[i * out->strides[0]] += src[i * in->strides[0]] * int32_t(args[2]);
@@ -54,6 +60,7 @@ extern "C" __attribute__((visibility("default"))) void add(const ChipTaskArgs &i
   task.add_inout(in.tensor(1).ref());
   task.add_scalar(in.scalar(0));
   task.add_scalar(in.scalar(1));
+  task.add_scalar(in.scalar(2));
   rt_submit_aiv_task(0, task);
 }
 extern "C" __attribute__((visibility("default"))) void fail(const ChipTaskArgs &in) {
@@ -97,7 +104,7 @@ def add(worker, programs):
     return worker.register(programs())
 
 
-def arguments(source, target, factor=1, pause_ms=0, make=TaskArgs):
+def arguments(source, target, factor=1, pause_ms=0, make=TaskArgs, gate=None):
     args = make()
     if make is TaskArgs:
         args.add_tensor(source, TensorArgType.INPUT)
@@ -107,6 +114,7 @@ def arguments(source, target, factor=1, pause_ms=0, make=TaskArgs):
         args.add_tensor(target)
     args.add_scalar(factor)
     args.add_scalar(pause_ms)
+    args.add_scalar(0 if gate is None else gate.ctypes.data)
     return args
 
 
@@ -354,31 +362,35 @@ def test_code_that_cannot_be_loaded(worker, programs):
 
 
 def test_waiting_can_be_interrupted(worker, add):
-    target = ones()
-    run = worker.submit(add, arguments(ones(), target, pause_ms=1500))
+    target, gate = ones(), np.zeros(2, np.int32)
+    run = worker.submit(add, arguments(ones(), target, gate=gate))
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run.wait(LIMIT)
-    assert time.monotonic() - begin < 1.2
+    assert not run.done, "the kernel still waits"
+    gate[1] = 1
     run.wait(LIMIT)
     assert target.tolist() == [2] * 16
 
 
 def test_other_python_threads_go_on_while_a_run_is_waited_for(worker, add):
-    ticks, stop = [], threading.Event()
+    gate = np.zeros(2, np.int32)
 
-    def tick():
-        while not stop.is_set():
-            ticks.append(1)
-            time.sleep(0.005)
+    def let_it_through():
+        while gate[0] == 0 and run_goes_on.is_set():
+            time.sleep(0.001)
+        gate[1] = 1
 
-    thread = threading.Thread(target=tick)
+    run_goes_on = threading.Event()
+    run_goes_on.set()
+    thread = threading.Thread(target=let_it_through)
     thread.start()
-    worker.run(add, arguments(ones(), ones(), pause_ms=200))
-    stop.set()
-    thread.join()
-    assert len(ticks) >= 10
+    try:
+        worker.run(add, arguments(ones(), ones(), gate=gate))
+    finally:
+        run_goes_on.clear()
+        thread.join()
+    assert gate.tolist() == [1, 1]
 
 
 # ---- life ----
