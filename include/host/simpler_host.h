@@ -3,8 +3,10 @@
  * What      A context owns one device: memory, callables, runs. Life: create, simpler_init, use, finalize_device, destroy.
  *           After finalize_device a context may be initialised again.
  * Results   0 is success. Negative: the runtime refuses, or a run failed (minus the code of its failure). Positive: a code
- *           of the device's driver, passed on unchanged. Nothing throws. simpler_last_error() has the text.
+ *           of the device's driver, passed on unchanged. Nothing throws. simpler_last_error() has the text,
+ *           simpler_last_error_kind() what sort of failure it was.
  * Null      A null context answers -1, or NULL or 0 where an address or a count is returned.
+ * Fork      A forked child does not have its parent's contexts: they answer -1 there, and destroying them does nothing.
  * Threads   A context has one owner at a time, but its calls may come from different threads: each call makes the device
  *           the calling thread's. Phases of one run are serialised by the caller; simpler_poll_run may be called beside
  *           simpler_wait_run of another thread.
@@ -28,6 +30,10 @@ extern "C" {
 #define SIMPLER_ERR_UNSUPPORTED (-2)
 #define SIMPLER_ERR_PREPARED_INCOMPATIBLE (-3) /* prepare again when the run that executes is finalized */
 
+/* The older names of both. */
+#define PTO_RUNTIME_ERR_UNSUPPORTED SIMPLER_ERR_UNSUPPORTED
+#define PTO_RUNTIME_ERR_PREPARED_INCOMPATIBLE SIMPLER_ERR_PREPARED_INCOMPATIBLE
+
 #define SIMPLER_POLL_ERROR (-1)
 #define SIMPLER_POLL_NOT_READY 0
 #define SIMPLER_POLL_COMPLETE 1
@@ -36,6 +42,19 @@ extern "C" {
 #define SIMPLER_PIPELINE_MAX_RESOURCES 8
 #define SIMPLER_PIPELINE_MAX_DEPTH 2
 #define SIMPLER_MAX_CALLABLES 64
+
+/* Sorts of failures. Those of a run have a code of their own, the others -1 or a code of the driver. */
+enum {
+  SIMPLER_ERROR_RUN = 0,
+  SIMPLER_ERROR_VALUE = 1, /* an argument is not allowed */
+  SIMPLER_ERROR_TYPE = 2,
+  SIMPLER_ERROR_INDEX = 3,
+  SIMPLER_ERROR_KEY = 4,   /* nothing has that name */
+  SIMPLER_ERROR_STATE = 5, /* not now */
+  SIMPLER_ERROR_TIMEOUT = 6,
+  SIMPLER_ERROR_DEVICE = 7, /* the device or its driver refused */
+  SIMPLER_ERROR_MEMORY = 8
+};
 
 /* Kinds of resources that a run needs, and how many of each there are. */
 enum {
@@ -64,9 +83,11 @@ typedef struct {
   SimplerPipelineResource resources[SIMPLER_PIPELINE_MAX_RESOURCES];
 } SimplerPipelineContract;
 
+#define SIMPLER_ANY_SLOT (-1)
+
 /* Where a run goes and what it is called; zeros, but for slot and bank, say nothing. */
 typedef struct {
-  int32_t pipeline_slot; /* 0 or 1 */
+  int32_t pipeline_slot; /* 0, 1 or SIMPLER_ANY_SLOT: a free one */
   int32_t arena_bank;    /* 0 or 1: as the contract says, 0 if the arenas are scratch, else the slot */
   uint64_t run_id;
   uint64_t generation;
@@ -75,6 +96,12 @@ typedef struct {
   int32_t* accepted_state; /* may be NULL; gets accepted_value, released, when the device has the launch */
   int32_t accepted_value;
 } SimplerRunDescriptor;
+
+/* Durations of a finished run, in nanoseconds. */
+typedef struct {
+  uint64_t host_wall_ns;   /* prepare to finalize, as the caller sees it */
+  uint64_t device_wall_ns; /* orchestration entry to the last task */
+} SimplerRunTiming;
 
 /* Wire structs, made by simpler's Python side or by the C++ headers: a ChipCallable, a ChipStorageTaskArgs, a CallConfig. */
 typedef void SimplerChipCallable;
@@ -96,6 +123,9 @@ SIMPLER_API void* simpler_create_device_context(const char* platform, const char
 SIMPLER_API void* create_device_context(void);
 /* With a run between prepare and finalize it does nothing but say so: the context lives on. */
 SIMPLER_API void destroy_device_context(void* context);
+/* Before simpler_init, for a simulated device: how many clusters it models, and how many threads of the host run its
+ * kernels. 0: SIMPLER_SIM_CLUSTERS and SIMPLER_SIM_THREADS, else 8 clusters and the CPUs of the process. */
+SIMPLER_API int simpler_set_simulator_ctx(void* context, int clusters, int threads);
 /* The programs may be NULL on a simulated device, which has its own. `prewarm`, if not NULL, reserves the memory that runs
  * of that configuration need. -1 if the context is initialised already. */
 SIMPLER_API int simpler_init(void* context, int device, const void* aicpu, size_t aicpu_bytes, const void* aicore,
@@ -103,13 +133,23 @@ SIMPLER_API int simpler_init(void* context, int device, const void* aicpu, size_
                              const SimplerCallConfig* prewarm);
 /* -1, and nothing happens, while a run is between prepare and finalize. A device that could not be reset is told. */
 SIMPLER_API int finalize_device(void* context);
-/* Of the calling thread's last call that failed; valid until its next one. */
+/* The same, but ends runs that are between prepare and finalize, after waiting up to 10 s for each that was launched.
+ * 0 for a context that is not initialised. Calls of other threads that are under way answer -1. */
+SIMPLER_API int simpler_end_device(void* context);
+/* Reserves the memory that runs of that configuration need, as simpler_init does. -1 between prepare and finalize. */
+SIMPLER_API int simpler_prewarm_ctx(void* context, const SimplerCallConfig* config);
+
+/* ---- failures: of the calling thread's last call that failed; the text is valid until its next one ---- */
+
 SIMPLER_API const char* simpler_last_error(void);
+SIMPLER_API int simpler_last_error_code(void); /* what it answered, or would have if it returned a code; 0: none yet */
+SIMPLER_API int simpler_last_error_kind(void); /* SIMPLER_ERROR_... */
 
 /* ---- memory: device addresses ---- */
 
 SIMPLER_API void* device_malloc_ctx(void* context, size_t bytes);
 SIMPLER_API void device_free_ctx(void* context, void* address); /* silent for NULL and what is not allocated */
+SIMPLER_API int simpler_free_ctx(void* context, void* address); /* -1 for NULL and what is not allocated */
 SIMPLER_API size_t committed_device_memory_ctx(void* context);  /* as requested, the runtime's own included */
 SIMPLER_API int copy_to_device_ctx(void* context, void* device, const void* host, size_t bytes);
 SIMPLER_API int copy_from_device_ctx(void* context, void* host, const void* device, size_t bytes);
@@ -119,6 +159,12 @@ SIMPLER_API int copy_from_device_ctx(void* context, void* host, const void* devi
 /* -1 while a run is between prepare and finalize, for a taken id, and for code that does not load. */
 SIMPLER_API int simpler_register_callable(void* context, int32_t id, const SimplerChipCallable* callable);
 SIMPLER_API int simpler_unregister_callable(void* context, int32_t id); /* 0 for an id that is not registered */
+/* The same beside runs: these wait until none executes. `bytes`: of the callable, checked against what it says of itself;
+ * -1 for an id that is not registered, or that a prepared run uses. */
+SIMPLER_API int simpler_add_callable(void* context, int32_t id, const SimplerChipCallable* callable, size_t bytes);
+SIMPLER_API int simpler_remove_callable(void* context, int32_t id);
+/* SIMPLER_POLL_COMPLETE if no run executes, or stopped to within the limit, else SIMPLER_POLL_NOT_READY. */
+SIMPLER_API int simpler_wait_idle_ctx(void* context, int64_t timeout_ns);
 
 /* ---- runs ---- */
 
@@ -136,8 +182,13 @@ SIMPLER_API int simpler_prepare_run(void* context, void* storage, int32_t id, co
 SIMPLER_API int simpler_launch_run(void* context, void* storage);
 SIMPLER_API int simpler_poll_run(void* context, void* storage); /* SIMPLER_POLL_...; -1 before the launch */
 SIMPLER_API int simpler_wait_run(void* context, void* storage); /* how the device ended it; -1 before the launch */
+/* The same with a limit; < 0: none. *ended: 1 if the run has ended, 0 if the limit passed, which is no failure. */
+SIMPLER_API int simpler_wait_run_for(void* context, void* storage, int64_t timeout_ns, int* ended);
 /* How the run ended, after writing its results; waits for it if need be. 0 for one that was never launched. */
 SIMPLER_API int simpler_finalize_run(void* context, void* storage);
+SIMPLER_API int simpler_finalize_run_timed(void* context, void* storage, SimplerRunTiming* timing); /* NULL: untold */
+/* The number of the prepared run, unique in the process; 0 for storage without one. */
+SIMPLER_API uint64_t simpler_run_epoch(const void* storage);
 /* All of them; the first failure, finalization's before the others. */
 SIMPLER_API int simpler_run(void* context, void* storage, int32_t id, const SimplerTaskArgs* args,
                             const SimplerCallConfig* config, const SimplerRunDescriptor* descriptor);
@@ -149,6 +200,8 @@ SIMPLER_API uint64_t get_retained_temp_addr_ctx(void* context, int32_t slot);
 SIMPLER_API uint64_t get_aicpu_dlopen_count(void* context); /* 0 again after finalize_device */
 SIMPLER_API uint64_t get_host_dlopen_count(void* context);
 SIMPLER_API uint64_t get_run_stream_set_create_count(void* context);
+SIMPLER_API int simpler_cluster_count_ctx(void* context); /* that a launch may use; 0: not initialised */
+SIMPLER_API int simpler_thread_count_ctx(void* context);  /* that run kernels or control them */
 
 /* ---- the rest ---- */
 
@@ -160,5 +213,7 @@ SIMPLER_API int simpler_host_log_bind_state(SimplerHostLogState* state);
 #ifdef __cplusplus
 }
 #endif
+
+#include "host/simpler_comm.h"
 
 #endif /* SIMPLER_HOST_H */

@@ -133,7 +133,7 @@ Status Bringup::call(CpuEntry entry, const void* payload, std::size_t bytes, con
 }
 
 Status Bringup::provision_dma(std::uint32_t mask) {
-  const std::uint32_t supported = device_.driver().capabilities / driver::kDmaWorkspace0 & 3;
+  const std::uint32_t supported = dma_supported();
   if ((mask & ~supported) != 0)
     return fail(ErrorKind::kValue, format("DMA engines 0x%x are asked for; this device has 0x%x", mask, supported));
   if (mask == 0) return Status();
@@ -154,6 +154,20 @@ Status Bringup::provision_dma(std::uint32_t mask) {
     }
   }
   workspaces_ = std::move(workspaces);
+  return Status();
+}
+
+Status Bringup::release_dma() {
+  if (!has_dma()) return Status();
+  const std::uint64_t addresses[2] = {dma_addresses_[0], dma_addresses_[1]};
+  dma_addresses_[0] = dma_addresses_[1] = 0;
+  if (loaded_) {  // before they go: it must not use them any more
+    if (Status status = launch_init(); !status.ok()) {
+      std::copy(addresses, addresses + 2, dma_addresses_);
+      return status;
+    }
+  }
+  if (const int code = workspaces_.release(); code != driver::kOk) return device_.failure("dma_release", code);
   return Status();
 }
 

@@ -44,6 +44,9 @@ class Bringup {
 
   // Bit n of the mask: DMA engine n. Once per device; the program learns the addresses.
   Status provision_dma(std::uint32_t mask);
+  Status release_dma();  // the program forgets them; without workspaces: nothing to do
+  std::uint32_t dma_supported() const { return device_.driver().capabilities / driver::kDmaWorkspace0 & 3; }
+  std::uint64_t dma_address(int engine) const { return dma_addresses_[engine]; }  // 0: none
   bool has_dma() const { return static_cast<bool>(workspaces_); }
   bool had_dma() const { return dma_addresses_[0] != 0 || dma_addresses_[1] != 0; }  // after release() too
 

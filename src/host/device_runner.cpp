@@ -7,14 +7,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "abi/run_image.h"
 #include "base/log.h"
 #include "frontend/device_program.h"
+#include "host/acl_guard.h"
 #include "host/backend.h"
 #include "host/recovery.h"
 #include "host/runner_parts.h"
 #include "host/runs.h"
+#include "host/shared_windows.h"
 
 namespace simpler::host {
 namespace {
@@ -88,11 +91,13 @@ class DeviceRunner::Impl {
     if (device.owns()) {
       if (Status status = device.attach(); !status.ok()) first = status;
       parts_.collectors.release();
+      for (auto& [stream, owned] : comm_streams_) note("stream_destroy", owned.release());
       note("stream_destroy", parts_.streams.destroy());
       note("teardown", parts_.bringup.release());
     }
     // From here on each part gives back what it has, or forgets it if the device is in doubt.
     const bool fatal = !device.owns();
+    comm_streams_.clear();
     runs_.release();
     parts_.registry.clear();
     parts_.arenas.release();
@@ -108,6 +113,7 @@ class DeviceRunner::Impl {
     } else {
       note("reset_device", device.detach_all());
     }
+    acl_.reset();
     device.become(Device::State::kFinalized);
     return first;
   }
@@ -124,6 +130,53 @@ class DeviceRunner::Impl {
     std::unique_lock<std::mutex> lock;
     if (Status status = lock_while_idle(&lock); !status.ok()) return status;
     return parts_.bringup.provision_dma(engines);
+  }
+  Status release_dma() {
+    std::unique_lock<std::mutex> lock;
+    if (Status status = lock_while_idle(&lock); !status.ok()) return status;
+    return parts_.bringup.release_dma();
+  }
+  std::uint32_t dma_engines() const { return parts_.bringup.dma_supported(); }
+  std::uint64_t dma_address(int engine) const {
+    const std::lock_guard lock(parts_.mutex);
+    return parts_.bringup.dma_address(engine);
+  }
+
+  // ---- for libraries of communication ----
+
+  Status prepare_acl() {
+    const std::lock_guard lock(parts_.mutex);
+    if (Status status = require_ready(); !status.ok()) return status;
+    if (acl_) return Status();
+    acl_.emplace(parts_.device);
+    if (acl_->ready()) return Status();
+    const int code = acl_->code();
+    acl_.reset();
+    return parts_.device.failure("acl_init", code);
+  }
+  Status create_stream(driver::Stream** stream) {
+    const std::lock_guard lock(parts_.mutex);
+    if (Status status = require_ready(); !status.ok()) return status;
+    OwnedStream made(parts_.device);
+    if (Status status = parts_.device.run("stream_create", &Driver::stream_create, made.receive()); !status.ok()) {
+      *made.receive() = nullptr;
+      return status;
+    }
+    *stream = made.get();
+    comm_streams_.emplace(made.get(), std::move(made));
+    return Status();
+  }
+  Status destroy_stream(driver::Stream* stream) {
+    const std::lock_guard lock(parts_.mutex);
+    if (Status status = require_ready(); !status.ok()) return status;
+    const auto found = comm_streams_.find(stream);
+    if (found == comm_streams_.end())
+      return fail(ErrorKind::kValue,
+                  "create_comm_stream_ctx of this context did not return that stream, or it is gone");
+    OwnedStream owned = std::move(found->second);
+    comm_streams_.erase(found);
+    if (const int code = owned.release(); code != driver::kOk) return parts_.device.failure("stream_destroy", code);
+    return Status();
   }
 
   // ---- memory ----
@@ -155,12 +208,20 @@ class DeviceRunner::Impl {
     if (Status status = locked_ready(); !status.ok()) return status;
     if (source == nullptr && bytes > 0)
       return fail(ErrorKind::kValue, format("copy_to of %zu bytes: the host address is null", bytes));
+    if (in_shared_window(destination, bytes)) {
+      std::memcpy(reinterpret_cast<void*>(destination), source, bytes);
+      return Status();
+    }
     return copied("copy_to", parts_.device.call(&Driver::copy_to_device, destination, source, bytes));
   }
   Status copy_from(void* destination, std::uint64_t source, std::size_t bytes) {
     if (Status status = locked_ready(); !status.ok()) return status;
     if (destination == nullptr && bytes > 0)
       return fail(ErrorKind::kValue, format("copy_from of %zu bytes: the host address is null", bytes));
+    if (in_shared_window(source, bytes)) {
+      std::memcpy(destination, reinterpret_cast<const void*>(source), bytes);
+      return Status();
+    }
     return copied("copy_from", parts_.device.call(&Driver::copy_from_device, destination, source, bytes));
   }
   std::size_t committed_memory() const { return parts_.allocator.bytes(); }
@@ -245,17 +306,12 @@ class DeviceRunner::Impl {
     return done;
   }
 
-  static Status inherited_error() {
-    return fail(ErrorKind::kState,
-                "this worker belongs to the parent process: its threads do not exist after a fork. Make a new one in "
-                "the child");
-  }
-
   // ---- facts ----
 
   int device_id() const { return parts_.options.device_id; }
   int cluster_count() const { return parts_.bringup.block_limit(); }
   int thread_count() const { return backend_->threads(); }
+  bool host_memory() const { return backend_->simulated(); }
   // Orchestrations loaded where the runtime has them run: on the host, or on the device.
   std::uint64_t loads(bool on_host) const {
     return on_host == (parts_.options.runtime == frontend::kHostBuiltRuntime) ? loads_.load() : 0;
@@ -290,6 +346,10 @@ class DeviceRunner::Impl {
   Status locked_ready() {
     const std::lock_guard lock(parts_.mutex);
     return require_ready();
+  }
+  // Windows of communication sessions are no allocation of the driver's.
+  bool in_shared_window(std::uint64_t address, std::size_t bytes) const {
+    return host_memory() && SharedWindows::hold(address, bytes);
   }
   Status copied(const char* what, int code) {
     if (code == driver::kOk) return Status();
@@ -330,8 +390,10 @@ class DeviceRunner::Impl {
   std::unique_ptr<Backend> backend_;
   mutable RunnerParts parts_;
   Runs runs_;
-  std::map<std::uint64_t, std::size_t> user_memory_;  // address -> bytes, of malloc
-  std::atomic<std::uint64_t> loads_{0};               // of orchestrations
+  std::optional<AclGuard> acl_;                          // for libraries of communication
+  std::map<driver::Stream*, OwnedStream> comm_streams_;  // likewise
+  std::map<std::uint64_t, std::size_t> user_memory_;     // address -> bytes, of malloc
+  std::atomic<std::uint64_t> loads_{0};                  // of orchestrations
 };
 
 // ---- the public face --------------------------------------------------------------------------------------------------
@@ -354,54 +416,68 @@ DeviceRunner::~DeviceRunner() {
   if (impl_->inherited()) static_cast<void>(impl_.release());
 }
 
+Status DeviceRunner::inherited_error() {
+  return fail(ErrorKind::kState,
+              "this worker belongs to the parent process: its threads do not exist after a fork. Make a new one in "
+              "the child");
+}
 Status DeviceRunner::finalize() { return impl_->inherited() ? Status() : impl_->finalize(); }
 bool DeviceRunner::usable() const { return !impl_->inherited() && impl_->usable(); }
 bool DeviceRunner::outstanding() const { return !impl_->inherited() && impl_->outstanding(); }
 Status DeviceRunner::prewarm(const abi::CallConfig& config) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->prewarm(config);
+  return impl_->inherited() ? inherited_error() : impl_->prewarm(config);
 }
 Status DeviceRunner::provision_dma(std::uint32_t engines) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->provision_dma(engines);
+  return impl_->inherited() ? inherited_error() : impl_->provision_dma(engines);
+}
+Status DeviceRunner::release_dma() { return impl_->inherited() ? inherited_error() : impl_->release_dma(); }
+std::uint32_t DeviceRunner::dma_engines() const { return impl_->dma_engines(); }
+std::uint64_t DeviceRunner::dma_address(int engine) const { return impl_->dma_address(engine); }
+Status DeviceRunner::prepare_acl() { return impl_->inherited() ? inherited_error() : impl_->prepare_acl(); }
+Status DeviceRunner::create_stream(driver::Stream** stream) {
+  return impl_->inherited() ? inherited_error() : impl_->create_stream(stream);
+}
+Status DeviceRunner::destroy_stream(driver::Stream* stream) {
+  return impl_->inherited() ? inherited_error() : impl_->destroy_stream(stream);
 }
 Status DeviceRunner::malloc(std::size_t bytes, std::uint64_t* address) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->malloc(bytes, address);
+  return impl_->inherited() ? inherited_error() : impl_->malloc(bytes, address);
 }
 Status DeviceRunner::free(std::uint64_t address) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->free(address);
+  return impl_->inherited() ? inherited_error() : impl_->free(address);
 }
 Status DeviceRunner::copy_to(std::uint64_t destination, const void* source, std::size_t bytes) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->copy_to(destination, source, bytes);
+  return impl_->inherited() ? inherited_error() : impl_->copy_to(destination, source, bytes);
 }
 Status DeviceRunner::copy_from(void* destination, std::uint64_t source, std::size_t bytes) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->copy_from(destination, source, bytes);
+  return impl_->inherited() ? inherited_error() : impl_->copy_from(destination, source, bytes);
 }
 std::size_t DeviceRunner::committed_memory() const { return impl_->inherited() ? 0 : impl_->committed_memory(); }
 bool DeviceRunner::wait_idle(std::int64_t timeout_ns) { return impl_->inherited() || impl_->wait_idle(timeout_ns); }
 Status DeviceRunner::register_callable(int slot, const void* blob, std::size_t bytes) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->register_callable(slot, blob, bytes);
+  return impl_->inherited() ? inherited_error() : impl_->register_callable(slot, blob, bytes);
 }
 Status DeviceRunner::unregister_callable(int slot) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->unregister_callable(slot);
+  return impl_->inherited() ? inherited_error() : impl_->unregister_callable(slot);
 }
 Status DeviceRunner::prepare_run(const RunRequest& request, RunId* run) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->prepare_run(request, run);
+  return impl_->inherited() ? inherited_error() : impl_->prepare_run(request, run);
 }
 Status DeviceRunner::prepare_run(int slot, const ChipStorageTaskArgs& args, const abi::CallConfig& config, RunId* run) {
   return prepare_run({.callable_slot = slot, .args = &args, .config = &config}, run);
 }
-Status DeviceRunner::launch_run(RunId run) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->launch_run(run);
-}
+Status DeviceRunner::launch_run(RunId run) { return impl_->inherited() ? inherited_error() : impl_->launch_run(run); }
 Status DeviceRunner::poll_run(RunId run, bool* done) { return wait_run(run, 0, done); }
 Status DeviceRunner::wait_run(RunId run, std::int64_t timeout_ns, bool* done) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->wait_run(run, timeout_ns, done);
+  return impl_->inherited() ? inherited_error() : impl_->wait_run(run, timeout_ns, done);
 }
 Status DeviceRunner::finalize_run(RunId run, RunTiming* timing) {
-  return impl_->inherited() ? Impl::inherited_error() : impl_->finalize_run(run, timing);
+  return impl_->inherited() ? inherited_error() : impl_->finalize_run(run, timing);
 }
 int DeviceRunner::device_id() const { return impl_->device_id(); }
 int DeviceRunner::cluster_count() const { return impl_->cluster_count(); }
 int DeviceRunner::thread_count() const { return impl_->thread_count(); }
+bool DeviceRunner::host_memory() const { return impl_->host_memory(); }
 std::uint64_t DeviceRunner::device_orchestration_loads() const { return impl_->loads(false); }
 std::uint64_t DeviceRunner::host_orchestration_loads() const { return impl_->loads(true); }
 std::uint64_t DeviceRunner::core_streams_created() const { return impl_->core_streams_created(); }

@@ -28,7 +28,8 @@
 
 namespace simpler::driver {
 struct Driver;
-}
+struct Stream;
+}  // namespace simpler::driver
 
 namespace simpler::host {
 
@@ -94,6 +95,9 @@ class DeviceRunner {
   // so: the device is quarantined, and what is on it stays as it is, for good.
   Status finalize();
 
+  // What every call answers in a forked child.
+  static Status inherited_error();
+
   bool usable() const;       // takes work
   bool outstanding() const;  // a run is between prepare and finalize
 
@@ -101,6 +105,15 @@ class DeviceRunner {
   Status prewarm(const abi::CallConfig& config);
   // Workspaces of the DMA engines (bit n: engine n), once per device.
   Status provision_dma(std::uint32_t engines);
+  Status release_dma();
+  std::uint32_t dma_engines() const;            // that the device has
+  std::uint64_t dma_address(int engine) const;  // of its workspace; 0: none
+
+  // For libraries of communication: the vendor's set-up of the process, and streams of the device, which finalize()
+  // takes back if nobody did.
+  Status prepare_acl();
+  Status create_stream(driver::Stream** stream);
+  Status destroy_stream(driver::Stream* stream);
 
   // Device memory. Addresses are opaque to the host; copies are checked against the allocation that holds them.
   Status malloc(std::size_t bytes, std::uint64_t* address);
@@ -131,6 +144,7 @@ class DeviceRunner {
   int device_id() const;
   int cluster_count() const;
   int thread_count() const;
+  bool host_memory() const;                          // what the device calls its memory is this host's
   std::uint64_t device_orchestration_loads() const;  // aicpu_dlopen_count
   std::uint64_t host_orchestration_loads() const;    // host_dlopen_count
   std::uint64_t core_streams_created() const;        // for runs, so far; counted on a2a3 boards, elsewhere 0

@@ -1,6 +1,7 @@
 #include "host/recovery.h"
 
 #include "base/log.h"
+#include "host/acl_guard.h"
 
 namespace simpler::host {
 namespace {
@@ -8,21 +9,6 @@ namespace {
 using driver::Driver;
 
 constexpr std::size_t kProbeBytes = 64;
-
-// Process-wide set-up that is taken back only by who made it.
-class AclGuard {
- public:
-  explicit AclGuard(Device& device) : device_(device), code_(device.call(&Driver::acl_init)) {}
-  ~AclGuard() {
-    if (code_ == driver::kOk) static_cast<void>(device_.call(&Driver::acl_finalize));
-  }
-  bool ready() const { return code_ == driver::kOk || code_ == driver::kRepeatInitialize; }
-  int code() const { return code_; }
-
- private:
-  Device& device_;
-  const int code_;
-};
 
 // A reference to the device, given back at the end unless a reset took it.
 class BindGuard {

@@ -9,12 +9,12 @@
 #include <string.h>
 
 static int failures = 0;
-#define EXPECT(condition)                                                                               \
-  do {                                                                                                  \
-    if (!(condition)) {                                                                                 \
-      ++failures;                                                                                       \
+#define EXPECT(condition)                                                                              \
+  do {                                                                                                 \
+    if (!(condition)) {                                                                                \
+      ++failures;                                                                                      \
       fprintf(stderr, "line %d: %s does not hold (%s)\n", __LINE__, #condition, simpler_last_error()); \
-    }                                                                                                   \
+    }                                                                                                  \
   } while (0)
 
 static void* read_file(const char* path, size_t* bytes) {
@@ -60,6 +60,19 @@ static void null_contexts(void) {
   EXPECT(get_aicpu_dlopen_count(NULL) == 0);
   EXPECT(get_host_dlopen_count(NULL) == 0);
   EXPECT(simpler_provision_dma_workspace(NULL, 0) == -1);
+  EXPECT(simpler_last_error_code() == -1 && simpler_last_error_kind() == SIMPLER_ERROR_VALUE);
+  EXPECT(simpler_set_simulator_ctx(NULL, 1, 1) == -1);
+  EXPECT(simpler_end_device(NULL) == -1);
+  EXPECT(simpler_prewarm_ctx(NULL, &byte) == -1);
+  EXPECT(simpler_free_ctx(NULL, &byte) == -1);
+  EXPECT(simpler_add_callable(NULL, 0, &byte, 1) == -1);
+  EXPECT(simpler_remove_callable(NULL, 0) == -1);
+  EXPECT(simpler_wait_idle_ctx(NULL, 0) == -1);
+  EXPECT(simpler_wait_run_for(NULL, &byte, 0, NULL) == -1);
+  EXPECT(simpler_finalize_run_timed(NULL, &byte, NULL) == -1);
+  EXPECT(simpler_run_epoch(NULL) == 0);
+  EXPECT(simpler_cluster_count_ctx(NULL) == 0 && simpler_thread_count_ctx(NULL) == 0);
+  EXPECT(get_run_stream_set_create_count(NULL) == 0);
   destroy_device_context(NULL);
 }
 
@@ -68,6 +81,8 @@ static void contexts_before_their_device(void) {
   EXPECT(context != NULL);
   EXPECT(device_malloc_ctx(context, 8) == NULL);
   EXPECT(strstr(simpler_last_error(), "simpler_init") != NULL);
+  EXPECT(simpler_last_error_kind() == SIMPLER_ERROR_STATE);
+  EXPECT(simpler_end_device(context) == 0);
   EXPECT(finalize_device(context) == -1);
   EXPECT(simpler_init(context, -1, NULL, 0, NULL, 0, NULL, 0, NULL) == -1);
   destroy_device_context(context);
@@ -109,6 +124,7 @@ struct Work {
   void *context, *storage;
   const void *callable, *args;
   int32_t* data;
+  size_t callable_bytes;
 };
 
 static void memory_is_checked(const struct Work* w) {
@@ -122,9 +138,11 @@ static void memory_is_checked(const struct Work* w) {
   EXPECT(copy_to_device_ctx(w->context, NULL, out, 1) == -1);
   EXPECT(copy_from_device_ctx(w->context, NULL, block, 1) == -1);
   EXPECT(copy_to_device_ctx(w->context, block, out, 65) != 0);
-  device_free_ctx(w->context, out);  /* was not allocated */
+  EXPECT(simpler_last_error_kind() == SIMPLER_ERROR_VALUE);
+  EXPECT(simpler_free_ctx(w->context, out) == -1 && simpler_last_error_kind() == SIMPLER_ERROR_VALUE);
+  device_free_ctx(w->context, out); /* was not allocated */
   device_free_ctx(w->context, NULL);
-  device_free_ctx(w->context, block);
+  EXPECT(simpler_free_ctx(w->context, block) == 0);
   device_free_ctx(w->context, block);
   EXPECT(committed_device_memory_ctx(w->context) == before);
 }
@@ -136,8 +154,8 @@ static void runs_go_through_their_phases(const struct Work* w) {
   int polled;
   where.accepted_state = &accepted;
   w->data[0] = 1;
-  EXPECT(simpler_launch_run(w->context, w->storage) == -1);  /* nothing is prepared */
-  EXPECT(simpler_prepare_run(w->context, w->storage, 3, w->args, NULL, NULL) == -1);  /* no such callable */
+  EXPECT(simpler_launch_run(w->context, w->storage) == -1);                          /* nothing is prepared */
+  EXPECT(simpler_prepare_run(w->context, w->storage, 3, w->args, NULL, NULL) == -1); /* no such callable */
   EXPECT(simpler_prepare_run(w->context, (char*)w->storage + 8, 0, w->args, NULL, NULL) == -1);
   EXPECT(simpler_prepare_run(w->context, NULL, 0, w->args, NULL, NULL) == -1);
   EXPECT(simpler_prepare_run(w->context, w->storage, 0, NULL, NULL, NULL) == -1);
@@ -148,19 +166,19 @@ static void runs_go_through_their_phases(const struct Work* w) {
   EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &where) == -1);
   where.arena_bank = 0;
   *(uint64_t*)w->storage = 1;
-  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &where) == -1);  /* not zeroed */
+  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &where) == -1); /* not zeroed */
   *(uint64_t*)w->storage = 0;
 
   EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &where) == 0);
-  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &where) == -1);  /* in use */
+  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &where) == -1); /* in use */
   EXPECT(simpler_poll_run(w->context, w->storage) == SIMPLER_POLL_ERROR);
   EXPECT(simpler_wait_run(w->context, w->storage) == -1);
   EXPECT(simpler_launch_run(other, w->storage) == -1);
   EXPECT(finalize_device(w->context) == -1);
   EXPECT(simpler_register_callable(w->context, 1, w->callable) == -1);
   EXPECT(simpler_unregister_callable(w->context, 0) == -1);
-  destroy_device_context(w->context);  /* refused: the context lives on */
-  EXPECT(simpler_prepare_run(w->context, second, 0, w->args, NULL, NULL) == -1);  /* the first one is not launched */
+  destroy_device_context(w->context);                                            /* refused: the context lives on */
+  EXPECT(simpler_prepare_run(w->context, second, 0, w->args, NULL, NULL) == -1); /* the first one is not launched */
   EXPECT(accepted == 0);
   EXPECT(simpler_launch_run(w->context, w->storage) == 0);
   EXPECT(accepted == 5);
@@ -168,24 +186,59 @@ static void runs_go_through_their_phases(const struct Work* w) {
   where.pipeline_slot = 1;
   where.accepted_state = NULL;
   EXPECT(simpler_prepare_run(w->context, second, 0, w->args, NULL, &where) == 0);
-  EXPECT(simpler_launch_run(w->context, second) == -1);  /* the first one owns the device */
+  EXPECT(simpler_launch_run(w->context, second) == -1); /* the first one owns the device */
   polled = simpler_poll_run(w->context, w->storage);
   EXPECT(polled == SIMPLER_POLL_NOT_READY || polled == SIMPLER_POLL_COMPLETE);
   EXPECT(simpler_wait_run(w->context, w->storage) == 0);
   EXPECT(simpler_poll_run(w->context, w->storage) == SIMPLER_POLL_COMPLETE);
-  EXPECT(w->data[0] == 1);  /* results come with finalization */
+  EXPECT(w->data[0] == 1); /* results come with finalization */
   EXPECT(simpler_finalize_run(w->context, w->storage) == 0);
   EXPECT(w->data[0] == 11);
   EXPECT(simpler_finalize_run(w->context, w->storage) == -1);
-  EXPECT(simpler_finalize_run(w->context, second) == 0);  /* never launched: given back */
+  EXPECT(simpler_finalize_run(w->context, second) == 0); /* never launched: given back */
   EXPECT(w->data[0] == 11);
   EXPECT(get_arena_bank_gm_heap_base_ctx(w->context, 0) != 0 && get_arena_bank_gm_heap_base_ctx(w->context, 2) == 0);
   EXPECT(get_retained_temp_addr_ctx(w->context, 0) != 0 && get_retained_temp_addr_ctx(w->context, 2) == 0);
-  EXPECT(simpler_run(w->context, w->storage, 0, w->args, NULL, NULL) == 0);  /* the storage serves again as it is */
+  EXPECT(simpler_run(w->context, w->storage, 0, w->args, NULL, NULL) == 0); /* the storage serves again as it is */
   EXPECT(w->data[0] == 21);
   EXPECT(simpler_run(w->context, w->storage, 5, w->args, NULL, NULL) == -1);
   free(second);
   destroy_device_context(other);
+}
+
+static void runs_are_waited_for(const struct Work* w) {
+  SimplerRunDescriptor anywhere = {SIMPLER_ANY_SLOT, 0, 0, 1, 0, 0, NULL, 0};
+  SimplerRunTiming timing = {0, 0};
+  int ended = 0;
+  uint64_t epoch;
+  w->data[0] = 1;
+  EXPECT(simpler_wait_idle_ctx(w->context, 0) == SIMPLER_POLL_COMPLETE);
+  EXPECT(simpler_run_epoch(w->storage) == 0);
+  anywhere.pipeline_slot = -2;
+  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &anywhere) == -1);
+  anywhere.pipeline_slot = SIMPLER_ANY_SLOT;
+  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &anywhere) == 0);
+  epoch = simpler_run_epoch(w->storage);
+  EXPECT(epoch != 0);
+  EXPECT(simpler_wait_run_for(w->context, w->storage, 0, &ended) == -1); /* not launched */
+  EXPECT(simpler_launch_run(w->context, w->storage) == 0);
+  EXPECT(simpler_wait_run_for(w->context, w->storage, -1, NULL) == -1);
+  EXPECT(simpler_wait_run_for(w->context, w->storage, -1, &ended) == 0 && ended == 1);
+  EXPECT(simpler_wait_idle_ctx(w->context, -1) == SIMPLER_POLL_COMPLETE);
+  /* beside a run that is not finalized */
+  EXPECT(simpler_add_callable(w->context, 7, w->callable, 16) == -1);
+  EXPECT(simpler_last_error_kind() == SIMPLER_ERROR_VALUE);
+  EXPECT(simpler_add_callable(w->context, 7, NULL, w->callable_bytes) == -1);
+  EXPECT(simpler_add_callable(w->context, 7, w->callable, w->callable_bytes) == 0);
+  EXPECT(simpler_remove_callable(w->context, 7) == 0);
+  EXPECT(simpler_remove_callable(w->context, 7) == -1 && simpler_last_error_kind() == SIMPLER_ERROR_KEY);
+  EXPECT(simpler_remove_callable(w->context, 64) == -1 && simpler_last_error_kind() == SIMPLER_ERROR_INDEX);
+  EXPECT(simpler_finalize_run_timed(w->context, w->storage, &timing) == 0);
+  EXPECT(timing.host_wall_ns > 0 && timing.device_wall_ns > 0 && timing.host_wall_ns > timing.device_wall_ns);
+  EXPECT(simpler_run_epoch(w->storage) == 0);
+  EXPECT(simpler_prepare_run(w->context, w->storage, 0, w->args, NULL, &anywhere) == 0);
+  EXPECT(simpler_run_epoch(w->storage) > epoch);
+  EXPECT(simpler_finalize_run(w->context, w->storage) == 0);
 }
 
 /* Phases may come from different threads. */
@@ -198,12 +251,12 @@ static void* launch_and_finalize(void* work) {
 
 int main(int count, char** names) {
   struct Work w;
-  size_t callable_bytes, args_bytes;
+  size_t args_bytes;
   int32_t data[4] = {1, 2, 3, 4};
   pthread_t thread;
   int round;
   if (count != 3) return 2;
-  w.callable = read_file(names[1], &callable_bytes);
+  w.callable = read_file(names[1], &w.callable_bytes);
   w.args = read_file(names[2], &args_bytes);
   *(uint64_t*)w.args = (uint64_t)(uintptr_t)data; /* a tensor begins with the address of its buffer */
   w.data = data;
@@ -213,9 +266,13 @@ int main(int count, char** names) {
   contexts_before_their_device();
   contracts();
   w.context = simpler_create_device_context("a2a3sim", "tensormap_and_ringbuffer");
-  for (round = 0; round < 2; ++round) { /* a finalized context may be initialised again */
+  for (round = 0; round < 3; ++round) { /* a finalized context may be initialised again */
+    EXPECT(simpler_set_simulator_ctx(w.context, 3, 2) == 0);
     EXPECT(simpler_init(w.context, 0, NULL, 0, NULL, 0, NULL, 0, NULL) == 0);
     EXPECT(simpler_init(w.context, 0, NULL, 0, NULL, 0, NULL, 0, NULL) == -1);
+    EXPECT(simpler_set_simulator_ctx(w.context, 0, 0) == -1);
+    EXPECT(simpler_cluster_count_ctx(w.context) == 3 && simpler_thread_count_ctx(w.context) == 2);
+    EXPECT(simpler_prewarm_ctx(w.context, NULL) == -1);
     EXPECT(simpler_provision_dma_workspace(w.context, 0) == 0 && simpler_provision_dma_workspace(w.context, 1) == -1);
     EXPECT(simpler_register_callable(w.context, 64, w.callable) == -1);
     EXPECT(simpler_register_callable(w.context, 0, NULL) == -1);
@@ -224,6 +281,7 @@ int main(int count, char** names) {
     EXPECT(get_aicpu_dlopen_count(w.context) == 1 && get_host_dlopen_count(w.context) == 0);
     memory_is_checked(&w);
     runs_go_through_their_phases(&w);
+    runs_are_waited_for(&w);
     data[0] = 1;
     EXPECT(simpler_prepare_run(w.context, w.storage, 0, w.args, NULL, NULL) == 0);
     pthread_create(&thread, NULL, launch_and_finalize, &w);
@@ -232,7 +290,17 @@ int main(int count, char** names) {
     EXPECT(simpler_unregister_callable(w.context, 0) == 0);
     EXPECT(simpler_unregister_callable(w.context, 0) == 0);
     EXPECT(get_run_stream_set_create_count(w.context) == 0);
-    EXPECT(finalize_device(w.context) == 0);
+    if (round < 2) {
+      EXPECT(finalize_device(w.context) == 0);
+      EXPECT(finalize_device(w.context) == -1);
+      EXPECT(strstr(simpler_last_error(), "finalized") != NULL);
+    } else { /* a run that nobody finalizes */
+      EXPECT(simpler_register_callable(w.context, 0, w.callable) == 0);
+      EXPECT(simpler_prepare_run(w.context, w.storage, 0, w.args, NULL, NULL) == 0);
+      EXPECT(simpler_launch_run(w.context, w.storage) == 0);
+      EXPECT(simpler_end_device(w.context) == 0);
+      EXPECT(simpler_finalize_run(w.context, w.storage) == -1);
+    }
     EXPECT(get_aicpu_dlopen_count(w.context) == 0);
   }
   destroy_device_context(w.context);

@@ -490,5 +490,30 @@ TEST_F(Registered, FinalizingWaitsForTheRunThatExecutes) {
   EXPECT_EQ(call.data[0], 2) << "its results were fetched";
 }
 
+TEST(DeviceRunnerStreams, ForLibrariesOfCommunicationGoWithTheDevice) {
+  driver::SoftDriver soft({2, 2});
+  const driver::Driver& d = soft.table();
+  RunnerOptions options{"a2a3sim", "tensormap_and_ringbuffer", 0, 2, 2};
+  options.driver = &d;
+  std::unique_ptr<DeviceRunner> runner;
+  ASSERT_OK(DeviceRunner::open(options, &runner));
+  const std::size_t own = soft.census().streams;
+  driver::Stream *kept = nullptr, *given_back = nullptr;
+  ASSERT_OK(runner->create_stream(&kept));
+  ASSERT_OK(runner->create_stream(&given_back));
+  EXPECT_EQ(soft.census().streams, own + 2);
+  ASSERT_OK(runner->destroy_stream(given_back));
+  EXPECT_EQ(soft.census().streams, own + 1);
+  EXPECT_FAILS(runner->destroy_stream(given_back), ErrorKind::kValue, "did not return that stream");
+  ASSERT_OK(runner->prepare_acl());
+  ASSERT_OK(runner->prepare_acl());
+  EXPECT_EQ(d.acl_init(d.self), driver::kRepeatInitialize);
+  ASSERT_OK(runner->finalize());
+  EXPECT_FAILS(runner->create_stream(&kept), ErrorKind::kState, "finalized");
+  EXPECT_EQ(d.acl_init(d.self), driver::kOk) << "who set the process up takes it back";
+  EXPECT_EQ(d.acl_finalize(d.self), driver::kOk);
+  EXPECT_TRUE(soft.census().empty());
+}
+
 }  // namespace
 }  // namespace simpler::host

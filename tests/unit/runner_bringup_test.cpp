@@ -86,6 +86,25 @@ TEST_F(RunnerBringup, DmaWorkspacesAreProvisionedOnceAndTakenBackIfTheProgramCan
   EXPECT_TRUE(d.soft.census().empty());
 }
 
+TEST_F(RunnerBringup, DmaWorkspacesAreReleasedOnceTheProgramHasForgottenThem) {
+  EXPECT_TRUE(bringup.release_dma().ok()) << "there are none";
+  bringup.take(binaries());
+  ASSERT_TRUE(bringup.ensure().ok());
+  ASSERT_TRUE(bringup.provision_dma(1).ok());
+  EXPECT_NE(bringup.dma_address(0), 0u);
+  d.fail_call(1, "cpu_launch");
+  EXPECT_FALSE(bringup.release_dma().ok());
+  EXPECT_EQ(d.soft.census().workspaces, 1u) << "the program may still use them";
+  EXPECT_NE(bringup.dma_address(0), 0u);
+  ASSERT_TRUE(bringup.release_dma().ok());
+  EXPECT_EQ(d.soft.census().workspaces, 0u);
+  EXPECT_EQ(bringup.dma_address(0), 0u);
+  EXPECT_FALSE(bringup.has_dma());
+  ASSERT_TRUE(bringup.provision_dma(1).ok()) << "they can be had again";
+  EXPECT_EQ(bringup.release(), driver::kOk);
+  EXPECT_TRUE(d.soft.census().empty());
+}
+
 // What the vendor answers to the question how many cores a launch may use.
 struct Offer {
   int code;
