@@ -134,7 +134,7 @@ SIMPLER_API int simpler_init(void* context, int device, const void* aicpu, size_
 /* -1, and nothing happens, while a run is between prepare and finalize. A device that could not be reset is told. */
 SIMPLER_API int finalize_device(void* context);
 /* The same, but ends runs that are between prepare and finalize, after waiting up to 10 s for each that was launched.
- * 0 for a context that is not initialised. Calls of other threads that are under way answer -1. */
+ * 0 for a context that is not initialised, and in a forked child. Calls of other threads that are under way answer -1. */
 SIMPLER_API int simpler_end_device(void* context);
 /* Reserves the memory that runs of that configuration need, as simpler_init does. -1 between prepare and finalize. */
 SIMPLER_API int simpler_prewarm_ctx(void* context, const SimplerCallConfig* config);

@@ -96,9 +96,9 @@ class ChipWorker:
             _set_log_threshold(_log.get_current_config() if log_level is None else log_level)
             if prewarm_config is not None:
                 prewarm_config.validate()
-            native = _ChipWorker(
-                platform_named(platform).name, runtime_named(runtime), device_id, sim_clusters, sim_threads
-            )
+            target = platform_named(platform)
+            size = (sim_clusters, sim_threads) if target.simulated else (0, 0)
+            native = _ChipWorker(target.name, runtime_named(runtime), device_id, *size)
             if prewarm_config is not None:
                 native.prewarm(prewarm_config)
             self._native = native

@@ -32,7 +32,7 @@ Status Context::finalize(host::DeviceRunner& runner) {
 
 Status Context::missing() const {
   const std::lock_guard lock(mutex_);
-  return fail(ErrorKind::kState, was_initialised_ ? "the device runner is finalized: simpler_init makes a new one"
+  return fail(ErrorKind::kState, was_initialised_ ? "the device runner is finalized"
                                                   : "the context is not initialised: call simpler_init first");
 }
 

@@ -129,6 +129,7 @@ int finalize_device(void* context) {
 }
 
 int simpler_end_device(void* context) {
+  if (context != nullptr && context_of(context)->inherited()) return 0;  // the parent's: nothing of it is here
   return with_context(context, [](Context& c) -> int {
     const std::shared_ptr<DeviceRunner> runner = c.runner();
     return runner == nullptr ? 0 : code_of(c.finalize(*runner));
