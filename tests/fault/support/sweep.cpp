@@ -158,6 +158,14 @@ class Passage {
         {"launch 1", [this] { return runner_->launch_run(runs_[0]); }},
     };
     const auto then = [&](const char* name, std::function<Status()> act) { list.push_back({name, std::move(act)}); };
+    if (scenario_.dma) {  // and what libraries of communication ask for
+      then("set up acl", [this] { return runner_->prepare_acl(); });
+      then("create stream", [this] { return runner_->create_stream(&stream_); });
+      then("create stream to keep", [this] {
+        driver::Stream* kept = nullptr;
+        return runner_->create_stream(&kept);
+      });
+    }
     if (!scenario_.collector && !scenario_.in_doubt)
       then("prepare 2", [this] { return prepare(1, second_, &runs_[1]); });
     then("wait 1", [this] { return wait(runs_[0], -1); });
@@ -176,6 +184,10 @@ class Passage {
       return runner_->copy_from(&byte, memory_, 1);
     });
     then("free", [this] { return runner_->free(memory_); });
+    if (scenario_.dma) {
+      then("destroy stream", [this] { return runner_->destroy_stream(stream_); });
+      then("release dma", [this] { return runner_->release_dma(); });
+    }
     then("finalize", [this] { return runner_->finalize(); });
     return list;
   }
@@ -234,6 +246,7 @@ class Passage {
   Arguments first_{10}, second_{20};
   host::RunId runs_[2] = {};
   std::uint64_t memory_ = 0;
+  driver::Stream* stream_ = nullptr;
 };
 
 driver::SoftOptions soft_options(const Scenario& scenario) {
@@ -284,7 +297,8 @@ Expected expected_of_call(const Scenario& scenario, const std::string& step, con
     case Call::k_event_create:
     case Call::k_event_record:
     case Call::k_event_sync:
-    case Call::k_event_timestamp: return Expected::kSucceeds;
+    case Call::k_event_timestamp:
+    case Call::k_acl_finalize: return Expected::kSucceeds;
     case Call::k_event_destroy:
     case Call::k_free:
     case Call::k_child_code_release:
