@@ -1,5 +1,7 @@
 #include "host/staging.h"
 
+#include "host/shared_windows.h"
+
 namespace simpler::host {
 namespace {
 
@@ -41,7 +43,9 @@ Status Staging::upload(Allocator& allocator, const ChipStorageTaskArgs& args, co
     tensor.owner_task_id = PTO2TaskId::invalid();
     if (tensor.is_device_memory()) {
       const PTOBufferHandle& memory = tensor.buffer;
-      if (memory.addr == 0 || memory.size == 0 || allocator.holds(memory.addr, memory.size)) continue;
+      if (memory.addr == 0 || memory.size == 0 || allocator.holds(memory.addr, memory.size) ||
+          SharedWindows::hold(memory.addr, memory.size))
+        continue;
       return fail(
           ErrorKind::kValue,
           format("entry tensor %zu is device memory, %llu bytes at 0x%llx, which is not, or not any more, "

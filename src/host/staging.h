@@ -1,8 +1,9 @@
 // Staging: the device copies of one run's entry tensors.
 //
 // What      Each host tensor gets a slice of a retained block, on a 1024-byte boundary; device tensors pass through, if
-//           they lie in a live allocation, and empty ones get address 0. The callable's signature decides what moves: an OUT that fills its whole buffer is
-//           not uploaded, IN is not copied back, everything else is both. Two arguments that name the same memory share one slice, so that the runtime
+//           they lie in a live allocation or a window of a communication session, and empty ones get address 0. The
+//           callable's signature decides what moves: an OUT that fills its whole buffer is not uploaded, IN is not copied
+//           back, everything else is both. Two arguments that name the same memory share one slice, so that the runtime
 //           sees that they are the same.
 // Lifetime  The block only grows; one run uses it at a time. Host memory is borrowed until copy_back returns.
 #pragma once

@@ -1,12 +1,15 @@
 // Device copies of entry tensors: what moves in which direction, and where it lies.
 #include "host/staging.h"
 
+#include <unistd.h>
+
 #include <memory>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "host/comm.h"
 #include "unit/support/callable_blob.h"
 #include "unit/support/faulty_device.h"
 
@@ -134,6 +137,18 @@ TEST_F(StagingTest, DeviceTensorsMustLieInLiveAllocations) {
   }
   ASSERT_TRUE(block.release().ok());
   EXPECT_EQ(upload({resident_at(begin)}, {}).kind(), ErrorKind::kValue) << "freed";
+}
+
+TEST_F(StagingTest, DeviceTensorsMayLieInWindowsOfSessions) {
+  std::unique_ptr<CommSession> session;
+  ASSERT_TRUE(CommSession::open(0, 1, format("staging of %d", getpid()).c_str(), &session).ok());
+  std::uint64_t context = 0, base = 0;
+  ASSERT_TRUE(session->alloc_windows(4096, &context).ok());
+  ASSERT_TRUE(session->window_base(&base).ok());
+  EXPECT_TRUE(upload({resident_at(base), resident_at(base + 4096 - 64)}, {}).ok());
+  EXPECT_FALSE(upload({resident_at(base + 4096 - 63)}, {}).ok());
+  session.reset();
+  EXPECT_FALSE(upload({resident_at(base)}, {}).ok());
 }
 
 TEST_F(StagingTest, AnOwnerFromTheHostIsForgotten) {
