@@ -19,7 +19,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,13 +186,17 @@ def kernel_source(cases: tuple[Case, ...], tiles: str) -> str:
 class Tiles:
     """A worker with one kernel for the vector cases and one for those of the matrix core."""
 
-    def __init__(self, platform: str):
+    clock = staticmethod(time.perf_counter)
+
+    def __init__(self, platform: str, sources: Sequence[str] = ()):
+        """`sources`: the kernels, in place of those for the cases of this file."""
         compiler = KernelCompiler(platform)
         OUTPUT.mkdir(parents=True, exist_ok=True)
         kernels = []
-        for index, (cases, tiles, core) in enumerate(((VECTOR, _VECTOR_TILES, "aiv"), (CUBE, _CUBE_TILES, "aic"))):
+        sources = sources or (kernel_source(VECTOR, _VECTOR_TILES), kernel_source(CUBE, _CUBE_TILES))
+        for index, (text, core) in enumerate(zip(sources, ("aiv", "aic"))):
             source = OUTPUT / f"tile_{core}.cpp"
-            source.write_text(kernel_source(cases, tiles), encoding="utf-8")
+            source.write_text(text, encoding="utf-8")
             binary = compiler.compile_incore(source, core)
             kernels.append((index, CoreCallable.build(signature=[D.INOUT, D.SCALAR, D.SCALAR], binary=binary)))
         program = ChipCallable.build(
@@ -217,17 +221,16 @@ class Tiles:
         args.add_tensor(self._worker.make_tensor_arg(self._memory), TensorArgType.INOUT)
         for scalar in (int(cube), index, repeats):
             args.add_scalar(scalar)
-        start = time.perf_counter()
+        start = self.clock()
         self._worker.run(self._program, args)
-        return time.perf_counter() - start
+        return self.clock() - start
 
-    def rate(self, cube: bool, index: int, case: Case, repeats: int) -> tuple[float, float | None]:
+    def rate(self, cube: bool, index: int, case: Case, repeats: int, count: int = 20) -> tuple[float, float | None]:
         """(`case.unit` of the instruction, of NumPy); in turn, so that a busy spell spoils neither. Best of 7.
 
         What a run takes beside the instructions is that of a run with one; each is the best, not their difference: a
-        busy spell during the shorter run would count as speed.
+        busy spell during the shorter run would count as speed. `count` is how many instructions a run has at least.
         """
-        count = 20
         while min(self._run(cube, index, count) for _ in range(3)) < 0.004:
             count *= 2
         ours, short, theirs = [], [], []

@@ -305,12 +305,13 @@ template <class DstView> PTO_INLINE void fill(const DstView& dst, typename DstVi
   if constexpr (DstView::Row::kUnit && !DstView::Col::kUnit)
     return fill(transposed(dst), value);
   else if constexpr (DstView::Col::kUnit) {
-    for (int r = 0; r < dst.rows; ++r)
-      for (int c = 0; c < dst.cols;) {
-        const int n = run_left(dst.col, c, dst.cols - c);
-        fill_run(&dst.at(r, c), n, value);
-        c += n;
+    for (int c = 0, n = 0; c < dst.cols; c += n) {
+      n = run_left(dst.col, c, dst.cols - c);
+      for (int r = 0, m = 0; r < dst.rows; r += m) {
+        m = dst.row.step() == n ? run_left(dst.row, r, dst.rows - r) : 1;  // rows that follow each other: one run
+        fill_run(&dst.at(r, c), int64_t{n} * m, value);
       }
+    }
   } else {
     for (int r = 0; r < dst.rows; ++r)
       for (int c = 0; c < dst.cols; ++c) dst.at(r, c) = value;
