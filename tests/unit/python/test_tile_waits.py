@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from tile_blocks import Blocks
 
-ROUNDS = 9
+ROUNDS, STORES = 9, 1000
 #: cases of waits.cpp
 ECHOES = {
     "one slot": 0,
@@ -42,10 +42,11 @@ def test_waiting_cores_get_on_however_few_host_threads_there_are(threads):
                 assert np.array_equal(program.run(blocks, case)[: 3 * blocks], echoed(blocks)), (name, blocks)
             assert np.array_equal(program.run(blocks, SIGNALS)[: 3 * blocks], np.full(3 * blocks, ROUNDS)), blocks
             stored = program.run(blocks, ATOMIC_STORES)[2048:]
-            total = 3 * ROUNDS * blocks  # exact in each type: below 2048
-            assert np.array_equal(stored[:256], np.full(256, total))
-            assert np.array_equal(stored[256:384].view(np.float16), np.full(256, total))
-            assert np.array_equal(stored[512:768].view(np.int32), np.full(256, total))
+            assert np.array_equal(stored[:256], np.full(256, 3 * STORES * blocks))
+            assert np.array_equal(
+                stored[256:384].view(np.float16), np.full(256, 3 * ROUNDS * blocks)
+            )  # exact below 2048
+            assert np.array_equal(stored[512:768].view(np.int32), np.full(256, 3 * STORES * blocks))
             assert np.array_equal(stored[768:1024], np.full(256, 2 * blocks - 1))
 
 

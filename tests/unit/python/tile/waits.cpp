@@ -19,6 +19,7 @@ constexpr bool kCube = false;
 #endif
 
 constexpr int kRows = 32, kCols = 16, kRounds = 9;
+constexpr int kStores = 1000;  // so many that some of two cores meet
 using Part = Tile<TileType::Vec, float, kRows / 2, kCols>;
 using Whole = Tile<TileType::Mat, float, kRows, kCols, BLayout::ColMajor, kRows, kCols, SLayout::RowMajor>;
 
@@ -83,11 +84,11 @@ template <class T, AtomicType kKind> void store_into(__gm__ void* place, float v
 }
 void store_atomically(Lane lane, __gm__ float* places) {
   if constexpr (kCube) return;
-  for (int round = 0; round < kRounds; ++round) {
-    const int value = lane.number + 1;
-    store_into<float, AtomicType::AtomicAdd>(places, static_cast<float>(value));
-    store_into<half, AtomicType::AtomicAdd>(places + 256, static_cast<float>(value));
-    store_into<int32_t, AtomicType::AtomicAdd>(places + 512, static_cast<float>(value));
+  const float value = static_cast<float>(lane.number + 1);
+  for (int round = 0; round < kStores; ++round) {
+    store_into<float, AtomicType::AtomicAdd>(places, value);
+    if (round < kRounds) store_into<half, AtomicType::AtomicAdd>(places + 256, value);
+    store_into<int32_t, AtomicType::AtomicAdd>(places + 512, value);
     store_into<float, AtomicType::AtomicMax>(places + 768, static_cast<float>(2 * lane.block + lane.number));
   }
 }
