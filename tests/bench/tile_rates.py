@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import NamedTuple
 
 from simpler_setup.kernel_compiler import KernelCompiler
@@ -24,12 +23,6 @@ SLOWEST = 5.0  # how much slower a layout may be than the fastest
 TYPES = {"float": 4, "half": 2, "bfloat16_t": 2, "int32_t": 4, "int8_t": 1}
 FLOATS = ("float", "half", "bfloat16_t")
 LAYOUTS = {"r": "row-major", "c": "column-major", "n": "Nz"}
-
-
-class Runs(Tiles):
-    """By the processor time of the process, which other programs on the machine blur less than its wall clock."""
-
-    clock = staticmethod(time.process_time)
 
 
 class Instruction(NamedTuple):
@@ -153,7 +146,7 @@ def rates(platform: str, repeats: int) -> dict[tuple[str, str, str], float]:
         wanted = [(each, layout) for each in INSTRUCTIONS if element in each.types for layout in LAYOUTS]
         statements = [each.statement.replace("@", layout) for each, layout in wanted]
         source = _KERNEL.format(element=element, side=SIDE, cases=_cases(statements))
-        with Runs(platform, [source]) as tiles:
+        with Tiles(platform, [source]) as tiles:
             for index, (each, layout) in enumerate(wanted):
                 case = Case("", "", None, each.tiles * SIDE * SIDE * size)
                 found[each.statement, element, layout] = tiles.rate(False, index, case, repeats, count=100)[0]
@@ -193,7 +186,7 @@ def check_costs(platform: str, repeats: int) -> list[str]:
     times: dict[bool, list[float]] = {}
     for checks in (False, True):
         KernelCompiler._tile_checks = checks
-        with Runs(platform, [source]) as tiles:
+        with Tiles(platform, [source]) as tiles:
             case = Case("", "", None, 1.0)
             times[checks] = [
                 1 / tiles.rate(False, index, case, repeats, count=5000)[0] for index in range(len(CHECKED))
