@@ -186,20 +186,19 @@ TEST(RunnerCalls, NewCodeReplacesTheCoresStreamAndCodeThatIsThereDoesNot) {
 
 // The one stream that never ends, to whoever waits for it.
 driver::Driver inner;
-driver::Stream* endless = nullptr;
-bool cores_are_endless = false;
+driver::Stream *endless = nullptr, *of_control = nullptr, *of_cores = nullptr;
 
 TEST(RunnerCalls, AWaitThatIsTooLongSaysForWhomAndHowLongAndPutsTheDeviceInDoubt) {
   driver::SoftDriver soft({2, 2});
   inner = soft.table();
   driver::Driver table = inner;
   table.core_launch = [](void* self, driver::CoreImage* image, int blocks, std::uint64_t args, driver::Stream* stream) {
-    if (cores_are_endless) endless = stream;
+    of_cores = stream;
     return inner.core_launch(self, image, blocks, args, stream);
   };
   table.cpu_launch = [](void* self, driver::CpuFunction* function, int threads, const void* payload, std::size_t bytes,
                         driver::Stream* stream) {
-    if (threads > 1 && !cores_are_endless) endless = stream;  // a run's
+    if (threads > 1) of_control = stream;  // a run's
     return inner.cpu_launch(self, function, threads, payload, bytes, stream);
   };
   table.stream_sync = [](void* self, driver::Stream* stream, std::int32_t timeout_ms) {
@@ -210,13 +209,16 @@ TEST(RunnerCalls, AWaitThatIsTooLongSaysForWhomAndHowLongAndPutsTheDeviceInDoubt
   RunnerOptions options = options_for(table, 4);
   options.timeouts = Timeouts{.op_us = 60'000'000, .sync_ms = 50};
   for (const bool cores : {false, true}) {
-    cores_are_endless = cores;
-    endless = nullptr;
     std::unique_ptr<DeviceRunner> runner;
     ASSERT_OK(DeviceRunner::open(options, &runner));
     ASSERT_OK(add(*runner));
     Sum sum;
-    const Status status = run(*runner, sum);
+    RunId id = 0;
+    ASSERT_OK(runner->prepare_run(0, sum.args(), {}, &id));
+    ASSERT_OK(runner->launch_run(id));
+    ASSERT_EQ(inner.stream_sync(inner.self, of_control, -1), driver::kOk);  // the run has ended, however slowly
+    endless = cores ? of_cores : of_control;
+    const Status status = runner->finalize_run(id, nullptr);
     EXPECT_EQ(status.code(), driver::kSyncTimeout);
     const std::string whose = cores ? "of the cores" : "of the control processors";
     for (const std::string& part : {std::string("run failed: 507046"), whose, std::string("50 ms after the launch"),
