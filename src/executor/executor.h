@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -244,6 +245,10 @@ class Executor {
 Core* current_core();
 // Whether the run of the kernel on the calling thread has failed already: then nobody needs what it waits for.
 bool current_run_failed();
+// Ends a kernel for that reason. It is no failure of its own.
+struct KernelEnded : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 template <typename Done> void Executor::wait_for(std::uint32_t slot, Clock::time_point deadline, Done done) {
   submitter_waits();

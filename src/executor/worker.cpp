@@ -403,6 +403,8 @@ bool Worker::run_block(graph::Task& task, graph::RecordRef record, std::int32_t 
   try {
     const int signal = CrashGuard::call([&] { executor_.kernels_->functions[kernel](core_->args()); });
     if (signal != 0) fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, CrashGuard::describe(signal));
+  } catch (const KernelEnded& end) {
+    log::device(log::Level::kInfo, log_origin(task, block), "kernel", "%s", end.what());
   } catch (const std::exception& error) {
     fail_run(abi::ErrorCode::KERNEL_CRASHED, task, block, error.what());
   } catch (...) {
@@ -435,19 +437,21 @@ void Worker::poll_deferred() {
 }
 
 void Worker::fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what) {
-  const int kernel = running_.kernel.load(std::memory_order_relaxed);
-  const bool first = executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s", kernel,
-                                             task.id.local(), task.id.ring(), block, core_->index(), what);
-  if (!first) {  // the run's failure is another one
-    const log::Origin origin{.device = executor_.device(),
-                             .ring = task.id.ring(),
-                             .task = task.id.local(),
-                             .kernel = kernel,
-                             .block = block,
-                             .core = core_->index()};
-    log::device(log::Level::kError, origin, "kernel", "%s", what);
-  }
+  const bool first = executor_.latch_->raise(code, "kernel %d of task %u in ring %u, block %d, on core %d: %s",
+                                             running_.kernel.load(std::memory_order_relaxed), task.id.local(),
+                                             task.id.ring(), block, core_->index(), what);
+  // If not, the run's failure is another one.
+  if (!first) log::device(log::Level::kError, log_origin(task, block), "kernel", "%s", what);
   executor_.notify_submitter();
+}
+
+log::Origin Worker::log_origin(const graph::Task& task, std::int32_t block) const {
+  return {.device = executor_.device(),
+          .ring = task.id.ring(),
+          .task = task.id.local(),
+          .kernel = running_.kernel.load(std::memory_order_relaxed),
+          .block = block,
+          .core = core_->index()};
 }
 
 // Completes the task, and the dummies and skipped tasks that this makes ready; keeps one ready task in hand and puts the

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "base/log.h"
 #include "executor/executor.h"
 
 namespace simpler::executor {
@@ -74,6 +75,7 @@ class alignas(64) Worker {
   void poll_deferred();
   void complete(graph::RecordRef record);
   void fail_run(abi::ErrorCode code, const graph::Task& task, std::int32_t block, const char* what);
+  log::Origin log_origin(const graph::Task& task, std::int32_t block) const;
 
   Executor& executor_;
   const int index_;

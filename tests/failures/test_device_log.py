@@ -2,6 +2,7 @@
 
 import re
 
+import _task_interface as native
 import pytest
 from failures_kit import bench
 from simpler import errors
@@ -43,4 +44,22 @@ def test_a_second_failure_of_a_run_is_a_record_with_its_task_and_block(worker, c
     assert facts.pop("thread") and facts.pop("core") != first[2]
     other = str(1 - int(first[1]))
     assert facts == {"device": str(DEVICE), "ring": "0", "task": "0", "kernel": "0", "block": other}
+    worker.check_good()
+
+
+@pytest.mark.parametrize("threshold", [20, 25])
+def test_a_block_that_ends_because_the_run_failed_is_no_failure(worker, capfd, threshold):
+    before = native._log_threshold()
+    native._set_log_threshold(threshold)
+    try:
+        with pytest.raises(errors.RunError, match="block 0, on core .*deliberate error 19"):
+            worker.run("one_block_fails_while_one_waits", source="log.cpp")
+    finally:
+        native._set_log_threshold(before)
+    records = [record for record in device_records(capfd.readouterr().err) if record[1] == "kernel"]
+    if threshold > 20:
+        assert not records
+    else:
+        [(level, _, text, facts)] = records
+        assert (level, text, facts["block"]) == ("INFO", "the run failed while this kernel was waiting", "1")
     worker.check_good()

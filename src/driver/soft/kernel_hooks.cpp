@@ -41,7 +41,7 @@ std::uint32_t task_cores(std::uint32_t kinds) { return core().task_cores(kinds);
 void* pipe_state(std::uint64_t key, std::uint64_t bytes) { return core().shared().piece(key, bytes); }
 
 void park(const volatile std::uint32_t* word, std::uint32_t seen) {
-  if (executor::current_run_failed()) throw std::runtime_error("the run failed while this kernel was waiting");
+  if (executor::current_run_failed()) throw executor::KernelEnded("the run failed while this kernel was waiting");
   const timespec limit{0, kParkNanoseconds};
   syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }

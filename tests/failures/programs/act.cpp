@@ -114,6 +114,14 @@ void act(Act what, const Arguments& in, int64_t* args) {
       __atomic_fetch_add(&in.data[0], 1, __ATOMIC_ACQ_REL);
       while (__atomic_load_n(&in.data[0], __ATOMIC_ACQUIRE) < static_cast<int32_t>(in.a)) std::this_thread::yield();
       throw std::runtime_error("deliberate error 18");
+    case kThrowBesideAWait:  // block 1 waits for a signal that nobody sends; block 0 throws when it is there
+      if (get_block_idx(args) == 0) {
+        while (__atomic_load_n(&in.data[0], __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
+        throw std::runtime_error("deliberate error 19");
+      }
+      __atomic_store_n(&in.data[0], 1, __ATOMIC_RELEASE);
+      pto::comm::TWAIT(pto::comm::Signal(&in.data[1]), 1'000'000, pto::comm::WaitCmp::GE);
+      return;
   }
   throw std::runtime_error("the test asks for an act that does not exist");
 }

@@ -28,6 +28,7 @@ enum Act : int64_t {
   kSlabCountTooLarge,
   kExpectAtLeast,
   kMeetAndThrow,
+  kThrowBesideAWait,
 };
 
 constexpr uint64_t kOwnTensor = ~uint64_t{0};  // as an address: that of the task's own tensor
