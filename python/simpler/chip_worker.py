@@ -28,7 +28,17 @@ from .run_handle import RunHandle, RunPipeline
 __all__ = ["ChipWorker"]
 
 _NEW, _INITIALIZING, _READY, _FINALIZED = "new", "initializing", "ready", "finalized"
+_UNSUPPORTED = -2  # the host's code for what a device cannot do
 _PATH_OF_RUNTIME = re.compile(r"(?P<arch>[^/]+)/(?P<variant>sim|onboard)/(?P<runtime>[^/]+)/[^/]+$")
+
+
+def _no_copy_engines(platform: str) -> DeviceError:
+    error = DeviceError(
+        f"{failure_phrase('simpler_init', _UNSUPPORTED)}: enable_sdma asks for engines for asynchronous copies, and "
+        f"{platform} offers none in this version: leave the option out"
+    )
+    error.code = _UNSUPPORTED
+    return error
 
 
 class ChipWorker:
@@ -65,11 +75,11 @@ class ChipWorker:
     ) -> None:
         """Attaches to a device. bins: what RuntimeBuilder(platform).get_binaries(runtime) returned."""
         platform, runtime = _target_of(bins)
-        if enable_sdma and platform_named(platform).simulated:
-            _log.get_logger().warning("enable_sdma has no effect on %s: the simulator has no DMA engines", platform)
         if log_info_v is not None:
             _log.get_logger().warning("log_info_v has no effect: use log_level, for example logging.V3")
-        self._open(platform, runtime, device_id, log_level=log_level, prewarm_config=prewarm_config)
+        self._open(
+            platform, runtime, device_id, log_level=log_level, prewarm_config=prewarm_config, enable_sdma=enable_sdma
+        )
 
     def _open(
         self,
@@ -81,6 +91,7 @@ class ChipWorker:
         sim_threads: int = 0,
         log_level: int | None = None,
         prewarm_config: CallConfig | None = None,
+        enable_sdma: bool = False,
     ) -> None:
         with self._state_lock:
             if self._state == _INITIALIZING:
@@ -93,6 +104,8 @@ class ChipWorker:
         native = None
         try:
             _check_log_level(log_level)
+            if enable_sdma:  # refused here, and not where a kernel misses its workspace
+                raise _no_copy_engines(platform)
             _set_log_threshold(_log.get_current_config() if log_level is None else log_level)
             if prewarm_config is not None:
                 prewarm_config.validate()

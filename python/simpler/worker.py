@@ -120,6 +120,7 @@ class Worker:
                 sim_clusters=self._config.get("sim_clusters") or 0,
                 sim_threads=self._config.get("sim_threads") or 0,
                 prewarm_config=prewarm_config,
+                enable_sdma=bool(self._config.get("enable_sdma")),
             )
         except BaseException:
             with self._state_lock:
@@ -353,8 +354,6 @@ def _check_config(level: int, config: dict[str, Any]) -> None:
     for key in ("sim_clusters", "sim_threads"):
         if not platform.simulated and config.get(key) is not None:
             _warn(f"Worker option {key!r} has no effect on {platform.name}: {why_sizes_are_ignored()}")
-    if platform.simulated and config.get("enable_sdma"):
-        _warn(f"Worker option 'enable_sdma' has no effect on {platform.name}: the simulator has no DMA engines")
 
 
 def _warn(text: str) -> None:

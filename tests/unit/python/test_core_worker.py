@@ -23,6 +23,7 @@ from simpler.task_interface import (
     TensorArgType,
 )
 from simpler.worker import Worker
+from simpler_setup.runtime_builder import RuntimeBuilder
 from simpler_setup.scene.options import worker_settings
 
 PLATFORM, RUNTIME = "a2a3sim", "tensormap_and_ringbuffer"
@@ -83,7 +84,6 @@ def test_levels_of_this_version(level, kind, text):
         ({"plattform": 1}, "'plattform' is unknown.*did you mean 'platform'"),
         ({"build": True}, "'build' is unknown and has no effect"),
         ({"device_ids": [0, 1]}, "'device_ids' has no effect at level 2"),
-        ({"enable_sdma": True}, "no DMA engines"),
         ({"platform": "a2a3", "sim_threads": 2}, "'sim_threads' has no effect on a2a3: it is not a simulator"),
     ],
 )
@@ -100,6 +100,23 @@ def test_an_emulated_boards_sizes_come_from_the_environment_and_options_say_so(m
     settings, [note] = worker_settings("a2a3", 2, 3)
     assert settings == {} and "--sim-clusters, --sim-threads has no effect on a2a3: " in note
     assert "SIMPLER_SIM_CLUSTERS and SIMPLER_SIM_THREADS" in note
+
+
+@pytest.mark.parametrize("platform", ["a2a3sim", "a5sim"])
+@pytest.mark.parametrize("runtime", ["tensormap_and_ringbuffer", "host_build_graph"])
+def test_engines_for_asynchronous_copies_are_refused_at_init_where_there_are_none(platform, runtime):
+    worker = make(platform=platform, runtime=runtime, enable_sdma=True)
+    with pytest.raises(
+        RuntimeError, match=f"simpler_init failed with code -2: enable_sdma .* {platform} .*leave"
+    ) as caught:
+        worker.init()
+    assert isinstance(caught.value, errors.DeviceError) and caught.value.code == -2
+    worker.close()
+    chip = ChipWorker()
+    with pytest.raises(errors.DeviceError, match="enable_sdma"):
+        chip.init(0, RuntimeBuilder(platform).get_binaries(runtime), enable_sdma=True)
+    chip.init(0, RuntimeBuilder(platform).get_binaries(runtime))  # the refusal changed nothing
+    chip.finalize()
 
 
 @pytest.mark.parametrize("missing", ["platform", "runtime"])
