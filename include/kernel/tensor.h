@@ -7,7 +7,9 @@
 // Threads   A value.
 // C++17 without libraries in kernels; dump() exists where pto_orchestration_api.h is included.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <cstring>  // for kernels and orchestrations: they use size_t, memcpy and memset without including them
 
 #include "common/assertion.h"
 #include "data_type.h"

@@ -9,7 +9,6 @@
 #pragma once
 #include <cstdarg>
 #include <cstdint>
-#include <cstring>  // for programs: they call memcpy and memset without including it
 #include <string>
 
 #include "pto_arg_with_deps.h"

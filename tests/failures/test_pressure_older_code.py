@@ -109,6 +109,7 @@ static uint64_t get_sys_cnt_aicpu() { return 17; }
 #define PLATFORM_PROF_SYS_CNT_FREQ 1000
 uint64_t used() { return get_sys_cnt_aicpu() + PLATFORM_PROF_SYS_CNT_FREQ; }
 """
+USES_MEMORY = "void copy(void* to, void* from, size_t bytes) { memset(memcpy(to, from, bytes), 0, 4); }\n"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,8 @@ uint64_t used() { return get_sys_cnt_aicpu() + PLATFORM_PROF_SYS_CNT_FREQ; }
         (("pto_arg_with_deps.h", "pto_orchestration_api.h"), ""),
         (("pto_orchestration_api.h", "pto_arg_with_deps.h"), ""),
         (("pto_orchestration_api.h",), OWN_COUNTER),
-        (("pto_orchestration_api.h",), "void copy(void* to, void* from) { memset(memcpy(to, from, 8), 0, 4); }\n"),
+        (("pto_orchestration_api.h",), USES_MEMORY),
+        (("tensor.h",), USES_MEMORY),
         (("pto_orchestration_api.h", "aicpu/worker_chip_message_queue.h"), OWN_COUNTER),
     ],
 )
