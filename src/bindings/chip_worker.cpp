@@ -10,7 +10,9 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 
+#include "base/log.h"
 #include "bindings/argument_objects.h"
 #include "bindings/call_config.h"
 #include "bindings/callables.h"
@@ -45,6 +47,16 @@ class RunStorage {
   void* const memory_;
 };
 
+constexpr std::int64_t kFarewellNs = 1'000'000'000;  // that a process that ends leaves to a run
+
+bool interpreter_ends() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 class ChipWorker {
  public:
   ChipWorker(const char* platform, const char* runtime, int device_id, int sim_clusters, int sim_threads)
@@ -60,8 +72,17 @@ class ChipWorker {
     threads_ = simpler_thread_count_ctx(context_);
   }
   // Tearing down waits for device threads, which must not hold up other Python threads. In a forked child it does nothing.
+  // A process that ends, for instance after Ctrl-C, does not wait for a run that nobody waits for: its threads, memory and
+  // code go with the process.
   ~ChipWorker() {
+    const bool process_ends = interpreter_ends();
     unlocked([&] {
+      if (process_ends && simpler_wait_idle_ctx(context_, kFarewellNs) == SIMPLER_POLL_NOT_READY) {
+        log::host(log::Level::kWarn, __func__, "the process ends while device %d executes a run, which ends with it",
+                  device_id_);
+        static_cast<void>(new auto(std::move(runs_)));  // the run's storage lives as long as it does
+        return 0;
+      }
       simpler_end_device(context_);
       destroy_device_context(context_);
       return 0;

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,31 @@ def test_ctrl_c_ends_every_wait_for_an_endless_orchestration_and_the_process_can
         assert child.stdout.readline() == "register interrupted\n"
         child.stderr.read()
         assert child.wait() == 0
+
+
+FORGETFUL = """
+import sys
+sys.path.insert(0, {folder!r})
+import failures_kit as kit
+one = kit.Bench()
+one.run({entry!r}, source="endless.cpp")
+"""
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("entry", ["endless", "endless_stream"])
+def test_ctrl_c_ends_a_script_that_does_not_close_its_worker(entry):
+    script = FORGETFUL.format(folder=str(Path(__file__).parent), entry=entry)
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True) as child:
+        for line in child.stderr:
+            if "has begun" in line:
+                break
+        child.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        said = child.stderr.read()
+        assert child.wait() == -signal.SIGINT, said
+        assert time.monotonic() - begin < 8, "it waited for a run that does not end"
+        assert "KeyboardInterrupt" in said and "the process ends while device 0 executes a run" in said
 
 
 def test_a_copy_with_a_null_host_address_is_refused():

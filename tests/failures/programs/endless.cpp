@@ -14,6 +14,12 @@ ENTRY(endless) {
   LOG_ERROR("the endless orchestration has begun");
   loop();
 }
+ENTRY(endless_stream) {  // of tasks, each of which takes a while
+  LOG_ERROR("the endless stream has begun");
+  for (;;) PTO2_SCOPE() {
+      act(x, kSleep, 1);
+    }
+}
 ENTRY(endless_after_a_failure) {
   rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "gave up at 17");
   loop();
