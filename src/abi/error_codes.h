@@ -1,7 +1,8 @@
 // The codes that end a run: one table for the enum, the texts, Python and the documentation.
 //
 // What      A row is (code, NAME, hint). A code exists only if somebody can act on it; a retired number keeps its row.
-//           Hosts report positive codes negated; -1 is the host's own, for what fails before a task runs. pto_runtime_status.h gives users the same numbers as macros; asserted below.
+//           Hosts report positive codes negated; -1 is the host's own, for what fails before a task runs.
+//           pto_runtime_status.h gives users the same numbers as macros; asserted below.
 // C++17, no libraries.
 #pragma once
 #include <cstdint>

@@ -5,9 +5,9 @@
 // Given up  A task of several cores at once runs on as many threads, in no fixed order. A kernel that does not return while
 //           the submitter waits for the turn may wait for another kernel, and so may a submitter that does not come back
 //           for the result of a ready task. Then the turns end, the rest of the run is unordered, and a warning says so.
-// Threads   start, submitted, give_turn, stop: the submitter. claim, await_turn, take, made_ready, end_turn, take_left: the
-//           worker. give_up: the monitor, the worker. The worker names the run that it claimed, so one that comes late cannot join the
-//           next.
+// Threads   start, submitted, give_turn, stop: the submitter. claim, await_turn, take, made_ready, end_turn, take_left:
+//           the worker. give_up: the monitor, the worker. The worker names the run that it claimed, so one that comes
+//           late cannot join the next.
 // Source    The generator is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #pragma once
 #include <condition_variable>
@@ -56,7 +56,8 @@ class SeededOrder {
   }
 
   // Lets the worker run up to a drawn number of tasks; returns when its turn is over. False if there was nothing to do
-  // (no ready task, nor `more` that only the worker sees), or if the turns are over: then *left receives the ready tasks that nobody will pick any more.
+  // (no ready task, nor `more` that only the worker sees), or if the turns are over: then *left receives the ready
+  // tasks that nobody will pick any more.
   bool give_turn(std::vector<graph::RecordRef>* left, bool more = false) {
     std::unique_lock lock(mutex_);
     if (phase_ == Phase::kSubmitter && (more || !ready_.empty())) {

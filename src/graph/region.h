@@ -1,10 +1,11 @@
 // Region: what a tensor view touches, in the form in which accesses are compared.
 //
 // What      Every view has a range of bytes from the first to past the last element. A view of a well-formed layout has
-//           a box as well: its innermost stride is 1, each stride divides the one before, the storage is a whole number of
-//           outermost strides, and the box lies inside the shape that the strides imply (fewer than 2^31 elements a side). Two boxes of one layout (type,
-//           rank, strides) are compared exactly, dimension by dimension; everything else by byte range, so that a
-//           verdict is never "disjoint" for views that share a byte, but may be "overlap" for interleaved ones.
+//           a box as well: its innermost stride is 1, each stride divides the one before, the storage is a whole number
+//           of outermost strides, and the box lies inside the shape that the strides imply (fewer than 2^31 elements a
+//           side). Two boxes of one layout (type, rank, strides) are compared exactly, dimension by dimension;
+//           everything else by byte range, so that a verdict is never "disjoint" for views that share a byte, but may
+//           be "overlap" for interleaved ones.
 // Units     Bytes from the buffer's base; box coordinates in elements.
 // Threads   A value.
 #pragma once

@@ -1,8 +1,9 @@
 // Trace lines of a run: one [STRACE] line per span, in the log at level TIMING, for tools that read logs.
 //
-// What      chip.run > bind, validate, claim_release, runner_run > device_wall > phases, task_slot_<n>. Times are nanoseconds of the host's monotonic clock;
-//           spans of the device carry clk=dev and count from the run's start. The first line of a process is preceded by
-//           a [CLOCK_ANCHOR] that ties the monotonic to the wall clock.
+// What      chip.run > bind, validate, claim_release, runner_run > device_wall > phases, task_slot_<n>. Times are
+//           nanoseconds of the host's monotonic clock; spans of the device carry clk=dev and count from the run's
+//           start. The first line of a process is preceded by a [CLOCK_ANCHOR] that ties the monotonic to the wall
+//           clock.
 // Threads   Any. Cost: nothing below the threshold; a line is one write.
 #pragma once
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Every instruction on elements in vector tiles, for every element type and layout: cases as data.
 //
-// What      A case (sweep_cases.h) runs one instruction on tiles of one element type and layout with random valid regions, operands that
-//           are distinct or the same tile, and edge values, and compares the whole physical tile with plain loops in
-//           double (integers: 64 bits). register_cases<T>() adds those of an element type; the tests of this folder run
-//           them, and coverage_test.cpp compares the list with the table of instructions.
+// What      A case (sweep_cases.h) runs one instruction on tiles of one element type and layout with random valid
+//           regions, operands that are distinct or the same tile, and edge values, and compares the whole physical tile
+//           with plain loops in double (integers: 64 bits). register_cases<T>() adds those of an element type; the
+//           tests of this folder run them, and coverage_test.cpp compares the list with the table of instructions.
 #pragma once
 
 #include "unit/support/tile_support.h"
