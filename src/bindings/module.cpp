@@ -4,7 +4,7 @@
 #include "abi/wire_tensor.h"
 #include "base/log.h"
 #include "bindings/support.h"
-#include "host/device_runner.h"
+#include "host/simpler_host.h"
 
 #ifndef SIMPLER_BUILD_COMMIT
 #define SIMPLER_BUILD_COMMIT ""  // unknown: then the package does not compare it with the checkout
@@ -36,7 +36,7 @@ constexpr Constant kConstants[] = {
     {"MAILBOX_SIZE", kMailboxFrames* kMailboxFrameBytes},
     {"MAILBOX_OFF_ERROR_MSG", kMailboxFrameBytes - kMailboxErrorBytes},
     {"MAILBOX_ERROR_MSG_SIZE", kMailboxErrorBytes},
-    {"PTO_PIPELINE_MAX_DEPTH", host::DeviceRunner::kPipelineDepth},
+    {"PTO_PIPELINE_MAX_DEPTH", SIMPLER_PIPELINE_MAX_DEPTH},
     {"MAX_RING_DEPTH", abi::kRuntimeEnvRingCount},
     {"MAX_SCOPE_DEPTH", 64},
 };

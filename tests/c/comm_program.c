@@ -10,14 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int failures = 0;
-#define EXPECT(condition)                                                                              \
-  do {                                                                                                 \
-    if (!(condition)) {                                                                                \
-      ++failures;                                                                                      \
-      fprintf(stderr, "line %d: %s does not hold (%s)\n", __LINE__, #condition, simpler_last_error()); \
-    }                                                                                                  \
-  } while (0)
+#include "expect.h"
 
 enum { kRanks = 2 };
 

@@ -8,14 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int failures = 0;
-#define EXPECT(condition)                                                                              \
-  do {                                                                                                 \
-    if (!(condition)) {                                                                                \
-      ++failures;                                                                                      \
-      fprintf(stderr, "line %d: %s does not hold (%s)\n", __LINE__, #condition, simpler_last_error()); \
-    }                                                                                                  \
-  } while (0)
+#include "expect.h"
 
 static void* read_file(const char* path, size_t* bytes) {
   FILE* file = fopen(path, "rb");

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -331,6 +332,22 @@ TEST(Comm, AWindowThatIsTooLargeIsRefusedToAll) {
     EXPECT_FAILS(session->alloc_windows(8 << 20, &context), ErrorKind::kMemory, "memory for");
   });
   EXPECT_EQ(objects(), 0);
+}
+
+// Else writing to it could be answered with a signal.
+TEST(Comm, TheMemoryOfAWindowIsThereBeforeItIsWritten) {
+  constexpr off_t kBytes = 17 * 4096;
+  const Session session = open_rank(0, 1, format("memory of %d", getpid()).c_str());
+  std::uint64_t context = 0;
+  EXPECT_OK(session->alloc_windows(kBytes, &context));
+  int found = 0;
+  for (int file = 0; file < 256; ++file) {  // the object has no name any more, but a size of its own
+    struct stat facts {};
+    if (fstat(file, &facts) != 0 || facts.st_nlink != 0 || facts.st_size != 4096 + kBytes) continue;
+    ++found;
+    EXPECT_GE(facts.st_blocks * 512, facts.st_size);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST(Comm, DomainsHaveWindowsOfTheirOwn) {
