@@ -60,6 +60,10 @@ typedef struct SimplerTileKernels {
   void (*to_half)(uint16_t* dst, const float* src, int64_t count);
   void (*from_bfloat)(float* dst, const uint16_t* src, int64_t count);
   void (*to_bfloat)(uint16_t* dst, const float* src, int64_t count);
+
+  // dst[c * dst_step + r] = src[r * src_step + c] for r below rows, c below cols; no byte of dst is one of src.
+  void (*transpose_bytes)(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t rows,
+                          int64_t cols);
 } SimplerTileKernels;
 
 #ifdef __cplusplus

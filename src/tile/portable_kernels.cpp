@@ -58,6 +58,13 @@ template <class Short> void shorten(uint16_t* dst, const float* src, int64_t cou
   td::convert_run_here(reinterpret_cast<td::Stored<Short>*>(dst), src, count);
 }
 
+void transpose_bytes(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t rows, int64_t cols) {
+  using Columns = td::View<uint8_t, td::FixedAxis<1>, td::FreeAxis>;
+  using Rows = td::View<const uint8_t, td::FreeAxis, td::FixedAxis<1>>;
+  const int m = static_cast<int>(rows), n = static_cast<int>(cols);
+  td::put_across_here(Columns{dst, m, n, {}, {dst_step}}, Rows{src, m, n, {src_step}, {}}, td::PutSame());
+}
+
 constexpr SimplerTileKernels kTable = {sizeof(SimplerTileKernels),
                                        "portable",
                                        multiply,
@@ -66,7 +73,8 @@ constexpr SimplerTileKernels kTable = {sizeof(SimplerTileKernels),
                                        widen<::half>,
                                        shorten<::half>,
                                        widen<::bfloat16_t>,
-                                       shorten<::bfloat16_t>};
+                                       shorten<::bfloat16_t>,
+                                       transpose_bytes};
 
 }  // namespace
 

@@ -170,6 +170,53 @@ void to_half(uint16_t* dst, const float* src, int64_t count) { from_floats<Half>
 void from_bfloat(float* dst, const uint16_t* src, int64_t count) { to_floats<Bfloat>(dst, src, count); }
 void to_bfloat(uint16_t* dst, const float* src, int64_t count) { from_floats<Bfloat>(dst, src, count); }
 
+// ---- bytes of rows to columns ---------------------------------------------------------------------------------------
+// Squares of 16 x 16 bytes, one in each block of 16 bytes of a vector: each step interleaves the first half of the
+// vectors with the second; after four steps vector i holds byte i of all.
+
+// 16 bytes of each of a vector's blocks, from rows 16 apart.
+template <class D> HWY_INLINE hn::Vec<D> load_blocks(D d, const uint8_t* src, int64_t src_step) {
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    return hn::LoadU(d, src);
+  } else {
+    const hn::Half<D> half;
+    const int64_t upper = static_cast<int64_t>(hn::MaxLanes(half)) * src_step;
+    return hn::Combine(d, load_blocks(half, src + upper, src_step), load_blocks(half, src, src_step));
+  }
+}
+template <class D>
+void transpose_squares(D d, uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t cols) {
+  for (int64_t c = 0; c < cols; c += 16) {
+    hn::Vec<D> a[16], b[16];
+    SIMPLER_UNROLL
+    for (int i = 0; i < 16; ++i) a[i] = load_blocks(d, src + i * src_step + c, src_step);
+    SIMPLER_UNROLL
+    for (int step = 0; step < 4; ++step) {
+      SIMPLER_UNROLL
+      for (int i = 0; i < 8; ++i) {
+        b[2 * i] = hn::InterleaveLower(d, a[i], a[i + 8]);
+        b[2 * i + 1] = hn::InterleaveUpper(d, a[i], a[i + 8]);
+      }
+      SIMPLER_UNROLL
+      for (int i = 0; i < 16; ++i) a[i] = b[i];
+    }
+    SIMPLER_UNROLL
+    for (int i = 0; i < 16; ++i) hn::StoreU(a[i], d, dst + (c + i) * dst_step);
+  }
+}
+void transpose_bytes(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t rows, int64_t cols) {
+  constexpr int kBytes = HWY_MAX_BYTES < 32 ? HWY_MAX_BYTES : 32;  // twice as many interleave twice as slowly
+  const hn::FixedTag<uint8_t, kBytes> whole;
+  const hn::FixedTag<uint8_t, 16> block;
+  const int64_t squares = cols / 16 * 16;
+  int64_t r = 0;
+  for (; r + kBytes <= rows; r += kBytes)
+    transpose_squares(whole, dst + r, dst_step, src + r * src_step, src_step, squares);
+  for (; r + 16 <= rows; r += 16) transpose_squares(block, dst + r, dst_step, src + r * src_step, src_step, squares);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t c = i < r ? squares : 0; c < cols; ++c) dst[c * dst_step + i] = src[i * src_step + c];
+}
+
 // ---- products -------------------------------------------------------------------------------------------------------
 // Register tiles of kTileRows x kPanel: enough sums to cover the latency of the fused multiply-add, and few enough for
 // the registers (32 vectors, of AVX2 16).
@@ -370,8 +417,16 @@ constexpr const char* kTarget = HWY_TARGET == HWY_AVX3 ? "avx512" : HWY_TARGET =
 }  // namespace
 
 extern const SimplerTileKernels kKernels;
-constexpr SimplerTileKernels kKernels = {
-    sizeof(SimplerTileKernels), kTarget, multiply, exp_run, log_run, from_half, to_half, from_bfloat, to_bfloat};
+constexpr SimplerTileKernels kKernels = {sizeof(SimplerTileKernels),
+                                         kTarget,
+                                         multiply,
+                                         exp_run,
+                                         log_run,
+                                         from_half,
+                                         to_half,
+                                         from_bfloat,
+                                         to_bfloat,
+                                         transpose_bytes};
 
 }  // namespace simpler::tile::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -135,7 +135,7 @@ TEST_F(TileTable, ListsDistinctTargetsAndFillsEveryFunction) {
     for (const std::string& name : names) EXPECT_NE(name, table.target);
     names.push_back(table.target);
     EXPECT_TRUE(table.multiply && table.exp && table.log && table.from_half && table.to_half && table.from_bfloat &&
-                table.to_bfloat);
+                table.to_bfloat && table.transpose_bytes);
   });
 }
 
@@ -153,6 +153,27 @@ TEST_F(TileTable, ConvertsToTheSameBitsAsThePortableLoops) {
     for (int code = 0; code < 65536; ++code)  // a signalling NaN may come back quiet
       ASSERT_TRUE(same_value(results[static_cast<size_t>(code)], td::float_from_half_bits(static_cast<uint16_t>(code))))
           << code;
+  });
+}
+
+TEST_F(TileTable, TransposesBytesOfAnyShapeAndTouchesNoOthers) {
+  Random random(11);
+  for_each_table([&](const SimplerTileKernels& table) {
+    for (const int64_t rows : {1, 15, 16, 17, 31, 48, 64, 100, 129})
+      for (const int64_t cols : {1, 15, 16, 17, 40, 128}) {
+        const int64_t src_step = cols + 3, dst_step = rows + 5;
+        std::vector<uint8_t> src(static_cast<size_t>(rows * src_step)), before(static_cast<size_t>(cols * dst_step));
+        for (uint8_t& byte : src) byte = random.bits<uint8_t>();
+        for (uint8_t& byte : before) byte = random.bits<uint8_t>();
+        std::vector<uint8_t> dst = before;
+        table.transpose_bytes(dst.data(), dst_step, src.data(), src_step, rows, cols);
+        for (int64_t c = 0; c < cols; ++c)
+          for (int64_t r = 0; r < dst_step; ++r) {
+            const auto at = static_cast<size_t>(c * dst_step + r);
+            const uint8_t right = r < rows ? src[static_cast<size_t>(r * src_step + c)] : before[at];
+            ASSERT_EQ(dst[at], right) << rows << " x " << cols << ": " << r << ", " << c;
+          }
+      }
   });
 }
 

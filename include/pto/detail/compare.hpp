@@ -65,27 +65,18 @@ PTO_LOOP void compare_row(uint8_t* bits, int64_t cols, RowA a, RowB b) {
   }
 }
 
-// Rows that are contiguous or constant, and rows of any layout.
-template <class V> constexpr bool kRowWise = V::Col::kRun == 0 && (V::Col::kUnit || V::Col::kZero);
-template <class V> PTO_INLINE auto row_of_view(const V& v, int r) {
-  const Source<typename std::remove_const<typename V::Element>::type, V::Col::kZero> row = {&v.at(r, 0), 0};
-  return row.row(0);
-}
-template <class V> struct RowAnyhow {
-  const V& all;
-  int row;
-  PTO_INLINE auto operator[](int64_t c) const { return load(all.at(row, c)); }
-};
+template <class V> PTO_INLINE auto row_of_view(const V& v, int r) { return source_of(v).row(r); }
 
 template <CmpMode kMode, class Mask, class A, class B>
 PTO_INLINE RecordEvent compare_rows(const char* name, Mask& mask, const A& a, const B& b) {
-  for (int r = 0; r < a.rows && a.cols > 0; ++r) {
-    uint8_t* const bits = mask_row(mask, r, a.cols, name);
-    if constexpr (kRowWise<A> && kRowWise<B>)
-      compare_row<kMode>(bits, a.cols, row_of_view(a, r), row_of_view(b, r));
-    else
-      compare_row<kMode>(bits, a.cols, RowAnyhow<A>{a, r}, RowAnyhow<B>{b, r});
-  }
+  Strip<A> left(a);
+  Strip<B> right(b);
+  for_each_strip<StripShape<A, B>>(a.rows, a.cols, [&](int r, int c, int m, int n) {
+    const auto x = left.read(r, c, m, n);
+    const auto y = right.read(r, c, m, n);
+    for (int i = 0; i < m; ++i)
+      compare_row<kMode>(mask_row(mask, r + i, a.cols, name) + c / 8, n, row_of_view(x, i), row_of_view(y, i));
+  });
   wrote_bits(mask, a.rows, a.cols);
   order_memory();
   return {};
@@ -117,17 +108,17 @@ template <class Dst, class Mask, class A, class B>
 PTO_INLINE void select_views(const char* name, const Dst& dst, Mask& mask, const A& a, const B& b) {
   view(mask, 0, 0, name);
   need_bits(mask, dst.rows, dst.cols, name);
-  for (int r = 0; r < dst.rows && dst.cols > 0; ++r) {
-    const uint8_t* const bits = mask_row(mask, r, dst.cols, name);
-    if constexpr (kRowWise<Dst> && kRowWise<A> && kRowWise<B>) {
-      select_row(&dst.at(r, 0), dst.cols, bits, row_of_view(a, r), row_of_view(b, r));
-    } else {
-      const RowAnyhow<A> yes = {a, r};
-      const RowAnyhow<B> no = {b, r};
-      for (int c = 0; c < dst.cols; ++c)
-        dst.at(r, c) = store<typename Dst::Element>((bits[c >> 3] >> (c & 7)) & 1 ? yes[c] : no[c]);
-    }
-  }
+  Strip<Dst> result(dst);
+  Strip<A> yes(a);
+  Strip<B> no(b);
+  for_each_strip<StripShape<Dst, A, B>>(dst.rows, dst.cols, [&](int r, int c, int m, int n) {
+    const auto to = result.place(r, c, m, n);
+    const auto x = yes.read(r, c, m, n);
+    const auto y = no.read(r, c, m, n);
+    for (int i = 0; i < m; ++i)
+      select_row(&to.at(i, 0), n, mask_row(mask, r + i, dst.cols, name) + c / 8, row_of_view(x, i), row_of_view(y, i));
+    result.write(r, c, m, n);
+  });
   order_memory();
 }
 

@@ -234,26 +234,31 @@ PTO_INLINE void interleave(V a, V b, V& low, V& high, std::index_sequence<kIndex
 }
 
 // dst is contiguous along rows, src along columns; rows and columns are multiples of a vector, and so are the boxes.
+// In an order that fills whole lines of the cache, two at a time. Of bytes only half as many rows at a time: more vectors than there
+// are registers would cost more than the shorter stores; each vector then holds two columns.
 template <class DstView, class SrcView> PTO_LOOP void put_transposed(const DstView& dst, const SrcView& src) {
   using W = Word<typename DstView::Element>;
   using V = typename WordVector<W>::Type;
-  constexpr int n = WordVector<W>::kCount;
-  for (int r = 0; r < dst.rows; r += n)
-    for (int c = 0; c < dst.cols; c += n) {
-      V a[n], b[n];
-      PTO_UNROLLED
-      for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], &src.at(r + i, c), 16);
-      PTO_UNROLLED
-      for (int step = 1; step < n; step *= 2) {
+  constexpr int kCols = WordVector<W>::kCount, n = kCols < 8 ? kCols : 8, kEach = kCols / n;
+  constexpr int kLine = 128 / int(sizeof(W));
+  for (int line = 0; line < dst.rows; line += kLine)
+    for (int c = 0; c < dst.cols; c += kCols)
+      for (int r = line; r < line + kLine && r < dst.rows; r += n) {
+        V a[n], b[n];
         PTO_UNROLLED
-        for (int i = 0; i < n / 2; ++i)
-          interleave(a[i], a[i + n / 2], b[2 * i], b[2 * i + 1], std::make_index_sequence<n>());
+        for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], &src.at(r + i, c), 16);
         PTO_UNROLLED
-        for (int i = 0; i < n; ++i) a[i] = b[i];
+        for (int step = 1; step < n; step *= 2) {
+          PTO_UNROLLED
+          for (int i = 0; i < n / 2; ++i)
+            interleave(a[i], a[i + n / 2], b[2 * i], b[2 * i + 1], std::make_index_sequence<kCols>());
+          PTO_UNROLLED
+          for (int i = 0; i < n; ++i) a[i] = b[i];
+        }
+        PTO_UNROLLED
+        for (int i = 0; i < kCols; ++i)
+          __builtin_memcpy(&dst.at(r, c + i), reinterpret_cast<const W*>(&a[i / kEach]) + i % kEach * n, n * sizeof(W));
       }
-      PTO_UNROLLED
-      for (int i = 0; i < n; ++i) __builtin_memcpy(&dst.at(r, c + i), &a[i], 16);
-    }
 }
 
 template <class AxisT> PTO_INLINE bool starts_at_multiple(const AxisT& axis, int n) {
@@ -265,7 +270,7 @@ template <class AxisT> PTO_INLINE bool starts_at_multiple(const AxisT& axis, int
 
 // dst is contiguous along rows, src along columns.
 template <class DstView, class SrcView, class Put>
-PTO_INLINE void put_across(const DstView& dst, const SrcView& src, Put put) {
+PTO_INLINE void put_across_here(const DstView& dst, const SrcView& src, Put put) {
   if constexpr (Put::kBytes && sizeof(typename DstView::Element) <= 4) {
     constexpr int n = WordVector<Word<typename DstView::Element>>::kCount;
     if (starts_at_multiple(dst.row, n) && starts_at_multiple(src.col, n) && dst.rows >= n && dst.cols >= n) {
@@ -280,6 +285,23 @@ PTO_INLINE void put_across(const DstView& dst, const SrcView& src, Put put) {
     }
   }
   put_squares(dst, src, put);
+}
+
+// Squares of bytes take as many steps as a vector has bytes: longer vectors do several squares at once.
+template <class DstView, class SrcView, class Put> constexpr bool kTransposedByTable =
+    Put::kBytes && sizeof(typename DstView::Element) == 1 && DstView::Row::kRun == 0 && DstView::Col::kRun == 0 &&
+    SrcView::Row::kRun == 0 && SrcView::Col::kRun == 0;
+
+template <class DstView, class SrcView, class Put>
+PTO_INLINE void put_across(const DstView& dst, const SrcView& src, Put put) {
+  constexpr bool kByTable = kTransposedByTable<DstView, SrcView, Put>;
+  if constexpr (kByTable) {
+    const SimplerTileKernels* const table = sim_state.hooks.kernels;
+    if (kHosted || table != nullptr)
+      return table->transpose_bytes(reinterpret_cast<uint8_t*>(dst.base), dst.col.step(),
+                                    reinterpret_cast<const uint8_t*>(src.base), src.row.step(), dst.rows, dst.cols);
+  }
+  if constexpr (!kByTable || !kHosted) put_across_here(dst, src, put);
 }
 
 template <class DstView, class SrcView, class Put>

@@ -1,13 +1,14 @@
 // The element-wise engine: dst(r, c) = op(a(r, c), b(r, c), ...), operands of any layout, broadcast or not.
 //
 // What      apply(dst, op, sources...) visits dst's shape. A source with an axis of step 0 is broadcast along it. Where
-//           all operands are contiguous along one axis, or constant along it, the loop is one that vectorises. 16-bit
-//           floats go through blocks of floats: one loop per operation and two per type, not one for each pair.
+//           all operands are contiguous along one axis, or constant along it, the loop is one that vectorises; boxes of
+//           one shape are visited one by one, all else in strips. 16-bit floats go through blocks of floats: one loop
+//           per operation and two per type, not one for each pair.
 // Aliasing  dst may be any of the sources, element for element; values are read before the result is written.
 #pragma once
 
-#include "copy.hpp"
 #include "math.hpp"
+#include "strip.hpp"
 
 namespace pto {
 namespace tile_detail {
@@ -116,9 +117,6 @@ __attribute__((noinline)) void apply_rows_by_table(Op op, D* dst, Offset dst_ste
 }
 
 // ---- choice of the loop -----------------------------------------------------------------------------------------
-template <class V> constexpr bool kContiguousOrConstant =
-    V::Row::kRun == 0 && (V::Col::kUnit || V::Col::kZero) && V::Col::kRun == 0;
-
 template <class V>
 PTO_INLINE Source<typename std::remove_const<typename V::Element>::type, V::Col::kZero> source_of(const V& v) {
   return {v.base, v.row.step()};
@@ -146,24 +144,19 @@ PTO_INLINE void apply_along_rows(const DstView& dst, Op op, const Views&... sour
     apply_rows(op, dst.base, dst.row.step(), dst.rows, dst.cols, source_of(sources)...);
 }
 
-template <class Op, class DstView, class... Views>
-PTO_LOOP void apply_anyhow(const DstView& dst, Op op, const Views&... sources) {
-  using D = typename DstView::Element;
-  for (int r = 0; r < dst.rows; ++r)
-    for (int c = 0; c < dst.cols; ++c) dst.at(r, c) = store<D>(op(load(sources.at(r, c))...));
-}
+// Rows of dst, or of transposed dst, are contiguous, and those of all operands contiguous or constant.
+template <class DstView, class... Views> constexpr bool kAlongRows =
+    DstView::Col::kUnit && (kContiguousOrConstant<DstView> && ... && kContiguousOrConstant<Views>);
+template <class V> using Transposed = View<typename V::Element, typename V::Col, typename V::Row>;
+template <class DstView, class... Views> constexpr bool kAlongEither =
+    kAlongRows<DstView, Views...> || kAlongRows<Transposed<DstView>, Transposed<Views>...>;
 
-// Views without boxes.
 template <class Op, class DstView, class... Views>
-PTO_INLINE void apply_plain(const DstView& dst, Op op, const Views&... sources) {
-  using Flipped = decltype(transposed(dst));
-  if constexpr (DstView::Col::kUnit && (kContiguousOrConstant<DstView> && ... && kContiguousOrConstant<Views>))
+PTO_INLINE void apply_along_either(const DstView& dst, Op op, const Views&... sources) {
+  if constexpr (kAlongRows<DstView, Views...>)
     apply_along_rows(dst, op, sources...);
-  else if constexpr (Flipped::Col::kUnit &&
-                     (kContiguousOrConstant<Flipped> && ... && kContiguousOrConstant<decltype(transposed(sources))>))
-    apply_along_rows(transposed(dst), op, transposed(sources)...);
   else
-    apply_anyhow(dst, op, sources...);
+    apply_along_rows(transposed(dst), op, transposed(sources)...);
 }
 
 // The part of a view that starts at (r, c) and lies inside one box: its steps are constant.
@@ -177,22 +170,53 @@ template <class V> PTO_INLINE auto box_part(const V& v, int r, int c, int rows, 
   using Col = decltype(inside_box(v.col));
   return View<typename V::Element, Row, Col>{&v.at(r, c), rows, cols, inside_box(v.row), inside_box(v.col)};
 }
-template <class V> constexpr bool kBoxed = V::Row::kRun != 0 || V::Col::kRun != 0;
+template <class V> using BoxPart = View<typename V::Element, decltype(inside_box(std::declval<typename V::Row>())),
+                                        decltype(inside_box(std::declval<typename V::Col>()))>;
+template <class Op, class DstView, class... Views>
+PTO_INLINE void apply_in_boxes(const DstView& dst, Op op, const Views&... sources) {
+  for (int c = 0, cols = 0; c < dst.cols; c += cols) {
+    cols = run_left(dst.col, c, dst.cols - c);
+    ((cols = run_left(sources.col, c, cols)), ...);
+    for (int r = 0, rows = 0; r < dst.rows; r += rows) {
+      rows = run_left(dst.row, r, dst.rows - r);
+      ((rows = run_left(sources.row, r, rows)), ...);
+      apply_along_either(box_part(dst, r, c, rows, cols), op, box_part(sources, r, c, rows, cols)...);
+    }
+  }
+}
+
+template <class Shape, class Op, class Dst, class... Sources>
+__attribute__((noinline)) void apply_strips(int rows, int cols, Op op, Dst&& dst, Sources&&... sources) {
+  for_each_strip<Shape>(rows, cols, [&](int r, int c, int m, int n) {
+    apply_along_rows(dst.place(r, c, m, n), op, sources.read(r, c, m, n)...);
+    dst.write(r, c, m, n);
+  });
+}
+template <class Op, class DstView, class... Views>
+PTO_INLINE void apply_in_strips(const DstView& dst, Op op, const Views&... sources) {
+  if constexpr (DstView::Row::kUnit && !DstView::Col::kUnit)
+    apply_in_strips(transposed(dst), op, transposed(sources)...);
+  else
+    apply_strips<StripShape<DstView, Views...>>(dst.rows, dst.cols, op, Strip<DstView>(dst), Strip<Views>(sources)...);
+}
+
+// Each row costs calls: boxes, whose rows are short, are worth it only where they are one run in all operands.
+template <class Op, class... Views> constexpr bool kCostlyRows =
+    kInTable<Op> || (kIsShortFloat<typename std::remove_const<typename Views::Element>::type> || ...);
+template <class DstView, class V> constexpr bool kSameBoxes =
+    (V::Row::kZero && V::Col::kZero) || (std::is_same<typename V::Row, typename DstView::Row>::value &&
+                                         std::is_same<typename V::Col, typename DstView::Col>::value);
 
 template <class Op, class DstView, class... Views>
 PTO_INLINE RecordEvent apply(const DstView& dst, Op op, const Views&... sources) {
-  if constexpr ((kBoxed<DstView> || ... || kBoxed<Views>)) {
-    for (int c = 0, cols = 0; c < dst.cols; c += cols) {
-      cols = run_left(dst.col, c, dst.cols - c);
-      ((cols = run_left(sources.col, c, cols)), ...);
-      for (int r = 0, rows = 0; r < dst.rows; r += rows) {
-        rows = run_left(dst.row, r, dst.rows - r);
-        ((rows = run_left(sources.row, r, rows)), ...);
-        apply_plain(box_part(dst, r, c, rows, cols), op, box_part(sources, r, c, rows, cols)...);
-      }
-    }
-  } else if (dst.rows > 0 && dst.cols > 0) {
-    apply_plain(dst, op, sources...);
+  if (dst.rows > 0 && dst.cols > 0) {
+    if constexpr (kAlongEither<DstView, Views...>)
+      apply_along_either(dst, op, sources...);
+    else if constexpr (kAlongEither<BoxPart<DstView>, BoxPart<Views>...> &&
+                       (!kCostlyRows<Op, DstView, Views...> || (kSameBoxes<DstView, Views> && ...)))
+      apply_in_boxes(dst, op, sources...);
+    else
+      apply_in_strips(dst, op, sources...);
   }
   order_memory();
   return {};

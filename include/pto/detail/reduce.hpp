@@ -1,7 +1,7 @@
 // The reduction engine: one value per row or per column, and the instructions on it, one row each.
 //
-// What      A column reduction is a row reduction of the transposed view. Floats of all widths are reduced in float;
-//           integers in their own type. Sums are formed in several partial sums, so their rounding is not that of a
+// What      A column reduction is a row reduction of the transposed view. Rows in boxes are brought together in strips
+//           first. Floats of all widths are reduced in float; integers in their own type. Sums are formed in several partial sums, so their rounding is not that of a
 //           plain loop. Max and min drop NaNs; of nothing but NaNs they are the lowest or highest value.
 #pragma once
 
@@ -26,55 +26,97 @@ struct MinOf : Min {
 
 constexpr int kPartials = 16;  // independent partial results: enough for any vector width to be kept busy
 
-// One run of contiguous elements to one value.
-template <class Op, class S> PTO_LOOP Compute<S> reduce_run(Op op, const S* src, int64_t count) {
-  Compute<S> partial[kPartials];
-  for (int k = 0; k < kPartials; ++k) partial[k] = Op::template start<S>();
-  int64_t i = 0;
-  for (; i + kPartials <= count; i += kPartials)
-    for (int k = 0; k < kPartials; ++k) partial[k] = op(partial[k], load(src[i + k]));
-  for (int k = 0; i < count; ++i, ++k) partial[k] = op(partial[k], load(src[i]));
-  for (int width = kPartials / 2; width > 0; width /= 2)
-    for (int k = 0; k < width; ++k) partial[k] = op(partial[k], partial[k + width]);
-  return partial[0];
+// Rows that lie below each other, element by element to one row; some at a time, in their order.
+template <class Op, class S> PTO_LOOP_PART void reduce_rows_to_one(Op op, Compute<S>* results, const S* src,
+                                                                   Offset step, int64_t rows, int64_t count) {
+  constexpr int kTogether = 8;
+  int64_t r = 0;
+  for (; r + kTogether <= rows; r += kTogether, src += kTogether * step) {
+    PTO_INDEPENDENT
+    for (int64_t k = 0; k < count; ++k) {
+      Compute<S> value = results[k];
+      PTO_UNROLLED
+      for (int i = 0; i < kTogether; ++i) value = op(value, load(src[k + i * step]));
+      results[k] = value;
+    }
+  }
+  for (; r < rows; ++r, src += step) {
+    PTO_INDEPENDENT
+    for (int64_t k = 0; k < count; ++k) results[k] = op(results[k], load(src[k]));
+  }
+}
+template <class Op, class S>
+PTO_LOOP void reduce_across(Op op, Compute<S>* results, const S* src, Offset step, int64_t rows, int64_t count) {
+  reduce_rows_to_one(op, results, src, step, rows, count);
+}
+// Rows into kPartials results each: a row is a column of short rows.
+template <class Op, class S>
+PTO_LOOP void reduce_runs(Op op, Compute<S>* results, const S* src, Offset step, int64_t rows, int64_t count) {
+  for (int64_t r = 0; r < rows; ++r, src += step, results += kPartials) {
+    const int64_t whole = count / kPartials * kPartials;
+    reduce_rows_to_one(op, results, src, kPartials, count / kPartials, kPartials);
+    for (int64_t k = 0; whole + k < count; ++k) results[k] = op(results[k], load(src[whole + k]));
+  }
+}
+template <class Op, class C> PTO_LOOP void combine_partials(Op op, C* results, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, results += kPartials) {
+    C partial[kPartials];
+    PTO_UNROLLED
+    for (int k = 0; k < kPartials; ++k) partial[k] = results[k];
+    PTO_UNROLLED
+    for (int width = kPartials / 2; width > 0; width /= 2) {
+      PTO_UNROLLED
+      for (int k = 0; k < width; ++k) partial[k] = op(partial[k], partial[k + width]);
+    }
+    results[0] = partial[0];
+  }
+}
+template <class C> PTO_LOOP void fill_partials(C* results, int64_t count, C value) {
+  for (int64_t k = 0; k < count; ++k) results[k] = value;
 }
 
-// Runs that lie beside each other, element by element to one run.
-template <class Op, class D, class S> PTO_LOOP void reduce_across(Op op, D* dst, Offset dst_step, const S* src,
-                                                                  Offset src_step, int64_t runs, int64_t count) {
-  constexpr int kBlock = 64;
-  for (int64_t i = 0; i < count; i += kBlock) {
-    const int64_t n = count - i < kBlock ? count - i : kBlock;
-    Compute<S> partial[kBlock];
-    for (int64_t k = 0; k < n; ++k) partial[k] = Op::template start<S>();
-    for (int64_t r = 0; r < runs; ++r) {
-      const S* const run = src + r * src_step + i;
-      for (int64_t k = 0; k < n; ++k) partial[k] = op(partial[k], load(run[k]));
-    }
-    for (int64_t k = 0; k < n; ++k) dst[(i + k) * dst_step] = store<D>(partial[k]);
+// dst(r, 0) = op over all columns of src(r, c), whose rows are runs or in runs.
+template <class Op, class DstView, class SrcView>
+__attribute__((noinline)) void reduce_along_rows(Op op, const DstView& dst, const SrcView& src) {
+  using C = Compute<typename SrcView::Element>;
+  constexpr int kRows = smaller(StripShape<SrcView>::kRows, kStripBytes / kStripCols);
+  C results[kRows * kPartials];
+  Strip<SrcView> strip(src);
+  for (int r = 0, m = 0; r < src.rows; r += m) {
+    m = smaller(kRows, src.rows - r);
+    fill_partials(results, int64_t{m} * kPartials, Op::template start<typename SrcView::Element>());
+    for_each_strip<StripShape<SrcView>>(m, src.cols, [&](int, int c, int, int n) {
+      const auto part = strip.read(r, c, m, n);
+      reduce_runs(op, results, part.base, part.row.step(), m, n);
+    });
+    combine_partials(op, results, m);
+    for (int i = 0; i < m; ++i) dst.at(r + i, 0) = store<typename DstView::Element>(results[i * kPartials]);
+  }
+}
+// dst(0, c) = op over all rows of src(r, c), whose rows are runs or in runs.
+template <class Op, class DstView, class SrcView>
+__attribute__((noinline)) void reduce_along_cols(Op op, const DstView& dst, const SrcView& src) {
+  using C = Compute<typename SrcView::Element>;
+  C results[kStripCols];
+  Strip<SrcView> strip(src);
+  for (int c = 0, n = 0; c < src.cols; c += n) {
+    n = smaller(kStripCols, src.cols - c);
+    fill_partials(results, n, Op::template start<typename SrcView::Element>());
+    for_each_strip<StripShape<SrcView>>(src.rows, n, [&](int r, int, int m, int) {
+      const auto part = strip.read(r, c, m, n);
+      reduce_across(op, results, part.base, part.row.step(), m, n);
+    });
+    for (int i = 0; i < n; ++i) dst.at(0, c + i) = store<typename DstView::Element>(results[i]);
   }
 }
 
-// dst(r, 0) = op over all columns of src(r, c)
 template <class Op, class DstView, class SrcView>
 PTO_INLINE void reduce(Op op, const DstView& dst, const SrcView& src) {
-  using D = typename DstView::Element;
-  using S = typename SrcView::Element;
-  constexpr bool kRunsOfRows = SrcView::Col::kUnit && SrcView::Col::kRun == 0 && SrcView::Row::kRun == 0;
-  constexpr bool kRunsOfColumns = SrcView::Row::kUnit && SrcView::Row::kRun == 0 && SrcView::Col::kRun == 0;
-  if constexpr (kRunsOfColumns && !kRunsOfRows && DstView::Row::kRun == 0) {
-    reduce_across(op, dst.base, dst.row.step(), src.base, src.col.step(), src.cols, src.rows);
-  } else {
-    for (int r = 0; r < src.rows; ++r) {
-      if constexpr (kRunsOfRows) {
-        dst.at(r, 0) = store<D>(reduce_run(op, &src.at(r, 0), src.cols));
-      } else {
-        Compute<S> value = Op::template start<S>();
-        for (int c = 0; c < src.cols; ++c) value = op(value, load(src.at(r, c)));
-        dst.at(r, 0) = store<D>(value);
-      }
-    }
-  }
+  static_assert(SrcView::Col::kUnit || SrcView::Row::kUnit, "tiles are contiguous along one axis, at least in boxes");
+  if constexpr (SrcView::Col::kUnit)
+    reduce_along_rows(op, dst, src);
+  else
+    reduce_along_cols(op, transposed(dst), transposed(src));
 }
 
 template <class Op, class Dst, class Src>
