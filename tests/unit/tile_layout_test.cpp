@@ -181,3 +181,61 @@ TEST_F(TileLayout, PrintsTilesAndGlobalTensors) {
             "Vec tile of 2 x 16, valid 2 x 3\n 1.5 1.5 1.5\n 1.5 1.5 1.5\n"
             "global tensor of 3 x 2, layout DN\n 1 4\n 2 5\n 3 6\n");
 }
+
+// Tiles of more than one strip, in all rows and columns and in part of them: the same bits as row-major tiles give.
+template <class T, class TileT> void expect_as_row_major(int rows, int cols, Random& random) {
+  using Rows = RowTile<T, 80, 160>;
+  Rows plain(rows, cols), result(rows, cols);
+  TileT given(rows, cols), made(rows, cols);
+  ColTile<T, 80, 1> column(rows, 1), column_made(rows, 1);
+  RowTile<T, 1, 160> line(1, cols), line_made(1, cols);
+  RowTile<uint8_t, 80, 32> mask(rows, 32), mask_made(rows, 32);
+  TASSIGN(plain, 0), TASSIGN(given, 0xc800);
+  TASSIGN(result, 0x19000), TASSIGN(made, 0x19000);
+  TASSIGN(column, 0x26000), TASSIGN(column_made, 0x26400), TASSIGN(line, 0x26800), TASSIGN(line_made, 0x27000);
+  TASSIGN(mask, 0x28000), TASSIGN(mask_made, 0x29000);
+  fill_random(plain, random);
+  TMOV(given, plain);
+  const auto same_tiles = [&](auto&& run) {
+    run(result, plain);
+    const auto want = contents(result);
+    run(made, given);
+    const auto got = contents(made);
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < cols; ++c) {
+        const auto at = static_cast<size_t>(r * 160 + c);
+        ASSERT_TRUE(same_value(got[at], want[at])) << r << ", " << c;
+      }
+  };
+  const auto same_reductions = [&](auto&& run) {
+    run(column, line, plain);
+    run(column_made, line_made, given);
+    for (int r = 0; r < rows; ++r) ASSERT_TRUE(same_value(column_made.GetValue(r), column.GetValue(r))) << "row " << r;
+    for (int c = 0; c < cols; ++c) ASSERT_TRUE(same_value(line_made.GetValue(c), line.GetValue(c))) << "column " << c;
+  };
+  same_reductions([](auto& of_rows, auto& of_cols, auto& src) { TROWMAX(of_rows, src, src), TCOLMAX(of_cols, src); });
+  same_tiles([&](auto& dst, auto& src) { TROWEXPANDMAX(dst, src, column); });
+  same_tiles([&](auto& dst, auto& src) { TCOLEXPANDMIN(dst, src, line); });
+  same_tiles([&](auto& dst, auto& src) { TMAX(dst, src, plain); });
+  same_tiles([&](auto& dst, auto& src) { TMAX(dst, plain, src); });
+  TCMPS(mask, plain, line.GetValue(0), CmpMode::LT);
+  TCMPS(mask_made, given, line.GetValue(0), CmpMode::LT);
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < (cols + 7) / 8; ++c) ASSERT_EQ(mask_made.GetValue(r * 32 + c), mask.GetValue(r * 32 + c));
+  same_tiles([&](auto& dst, auto& src) { TSELS(dst, mask, src, src, line.GetValue(0)); });
+}
+template <class T> void expect_layouts_as_row_major(Random& random) {
+  for (const int rows : {80, 67})
+    for (const int cols : {160, 139}) {
+      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols));
+      expect_as_row_major<T, ColTile<T, 80, 160>>(rows, cols, random);
+      expect_as_row_major<T, NzVectorTile<T, 80, 160>>(rows, cols, random);
+    }
+}
+TEST_F(TileLayout, TilesOfSeveralStripsGiveTheBitsOfRowMajorOnes) {
+  Random random(29);
+  expect_layouts_as_row_major<float>(random);
+  expect_layouts_as_row_major<::half>(random);
+  expect_layouts_as_row_major<::bfloat16_t>(random);
+  expect_layouts_as_row_major<int32_t>(random);
+}
