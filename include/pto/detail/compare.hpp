@@ -36,14 +36,8 @@ template <class Mask> PTO_INLINE uint8_t* mask_row(Mask& mask, int row, int cols
 }
 
 // The bits of rows x cols elements: for the simulator's books of written elements.
-template <class Mask> constexpr SimplerTileKind kMaskKind = {memory_of(Mask::Loc),
-                                                             SIMPLER_TILE_ACCESS_MASK,
-                                                             name_of(Mask::Loc),
-                                                             Mask::Rows,
-                                                             Mask::Cols,
-                                                             1,
-                                                             {kMaskRowBytes<Mask>, 0, 0, 0},
-                                                             kUnitAxis};
+template <class Mask> constexpr SimplerTileKind kMaskKind =
+    kind_of<Mask>(SIMPLER_TILE_ACCESS_MASK, 1, {kMaskRowBytes<Mask>, 0, 0, 0}, kUnitAxis);
 template <class Mask> PTO_INLINE void need_bits(Mask& mask, int rows, int cols, const char* name) {
   if (!watches_memory() || rows <= 0 || cols <= 0) return;
   mask_row(mask, rows - 1, cols, name);

@@ -1,8 +1,9 @@
 // The reduction engine: one value per row or per column, and the instructions on it, one row each.
 //
 // What      A column reduction is a row reduction of the transposed view. Rows in boxes are brought together in strips
-//           first. Floats of all widths are reduced in float; integers in their own type. Sums are formed in several partial sums, so their rounding is not that of a
-//           plain loop. Max and min drop NaNs; of nothing but NaNs they are the lowest or highest value.
+//           first. Floats of all widths are reduced in float; integers in their own type. Sums are formed in several
+//           partial sums, so their rounding is not that of a plain loop. Max and min drop NaNs; of nothing but NaNs they
+//           are the lowest or highest value.
 #pragma once
 
 #include "elementwise.hpp"

@@ -36,16 +36,15 @@ constexpr const char* name_of(TileType location) {
   }
 }
 
-// A tile's elements in the order of their storage, for the simulator's books of written elements. Not a member: that
-// would be one object for all kernels in the process, and none of them could be unloaded.
-template <class TileT> constexpr SimplerTileKind kPlacesOf = {memory_of(TileT::Loc),
-                                                              SIMPLER_TILE_ACCESS_PLACES,
-                                                              name_of(TileT::Loc),
-                                                              TileT::Rows,
-                                                              TileT::Cols,
-                                                              int32_t{sizeof(typename TileT::DType)},
-                                                              kUnitAxis,
-                                                              kUnitAxis};
+// A tile's type, for the simulator's books of written elements.
+template <class TileT> constexpr SimplerTileKind kind_of(SimplerTileAccess access, int element_bytes,
+                                                         SimplerTileAxis row, SimplerTileAxis col) {
+  return {memory_of(TileT::Loc), access, name_of(TileT::Loc), TileT::Rows, TileT::Cols, element_bytes, row, col};
+}
+// Its elements in the order of their storage. Not a member: that would be one object for all kernels in the process, and
+// none of them could be unloaded.
+template <class TileT> constexpr SimplerTileKind kPlacesOf =
+    kind_of<TileT>(SIMPLER_TILE_ACCESS_PLACES, int(sizeof(typename TileT::DType)), kUnitAxis, kUnitAxis);
 
 // Rows and columns of an inner box.
 constexpr int box_rows(SLayout order, int box_bytes, int element_bytes) {
@@ -273,14 +272,9 @@ template <class TileT> PTO_INLINE TileView<TileT> view(TileT& tile, const char* 
 }
 
 // ---- written elements: every instruction asks for its sources and tells of its results -------------------------------
-template <class TileT> constexpr SimplerTileKind kTileKind = {memory_of(TileT::Loc),
-                                                              SIMPLER_TILE_ACCESS_ELEMENTS,
-                                                              name_of(TileT::Loc),
-                                                              TileT::Rows,
-                                                              TileT::Cols,
-                                                              int32_t{sizeof(typename TileT::DType)},
-                                                              table_axis(typename Storage<TileT>::Row()),
-                                                              table_axis(typename Storage<TileT>::Col())};
+template <class TileT> constexpr SimplerTileKind kTileKind =
+    kind_of<TileT>(SIMPLER_TILE_ACCESS_ELEMENTS, int(sizeof(typename TileT::DType)),
+                   table_axis(typename Storage<TileT>::Row()), table_axis(typename Storage<TileT>::Col()));
 
 // The instruction reads rows x cols elements from (row, col) on. What lies outside of the tile's own valid region is
 // padding: whoever reads that along does not use it.
