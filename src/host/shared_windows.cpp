@@ -408,9 +408,10 @@ Status SharedWindows::wait(const std::function<bool()>& done, const std::functio
       if (state == Header::kLeft) break_off(Cause::kLeft, m);
       if (state == Header::kJoined && look_now && !member.process.alive()) break_off(Cause::kDied, m);
     }
-    // All are here, and yet it is not done: the last one has to say so, if it can.
+    // All have arrived, and yet it is not done: the last one has to say so, if it can. Who is not here any more may have
+    // said it before going, after the question above.
     for (int m = 0; first < 0 && look_now && m < place_.members; ++m) {
-      if (!header_->here(static_cast<std::uint32_t>(m))) break_off(Cause::kDied, m);
+      if (!header_->here(static_cast<std::uint32_t>(m)) && !done()) break_off(Cause::kDied, m);
     }
     if (now >= deadline) break_off(Cause::kLate, std::max(first, 0));
     const auto nap = std::min<std::chrono::nanoseconds>(
