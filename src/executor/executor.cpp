@@ -441,7 +441,7 @@ void Executor::find_neglected() {
     seen = taken;
   }
   if (found != Neglected::kNone) last_note_ = found;
-  neglected_.store(found, std::memory_order_relaxed);
+  neglected_.store(found, std::memory_order_release);  // the place may be of a worker that is new
 }
 
 Executor::Waits Executor::waits_for(int running) const {

@@ -219,7 +219,7 @@ bool Worker::take_from(WorkRing& ring, int shape, std::uint32_t most, std::uint3
 // What was in hand goes behind what waits in the own ring.
 bool Worker::take_neglected(Work* work) {
   using Neglected = Executor::Neglected;
-  const int note = executor_.neglected_.exchange(Neglected::kNone, std::memory_order_relaxed);
+  const int note = executor_.neglected_.exchange(Neglected::kNone, std::memory_order_acquire);
   if (note == Neglected::kNone) return false;
   const int place = Neglected::place(note), shape = Neglected::shape(note);
   const bool taken = place == Neglected::kOpen ? hold_core(shape) && join_open_task(shape, work)
