@@ -246,8 +246,9 @@ def _scene_class(item: pytest.Item) -> Any | None:
 
 
 def _level_allows(config: pytest.Config, level: int | None) -> bool:
+    """Whether the level filters let an item run; level None is an ordinary test, which `--level` leaves out."""
     wanted, excluded = _option(config, "--level"), _option(config, "--exclude-level")
-    return level is None or (wanted in (None, level) and excluded != level)
+    return wanted in (None, level) and (level is None or excluded != level)
 
 
 def _keeps_scene(config: pytest.Config, item: pytest.Item, cls: Any, selectors: Sequence[selection.Selector]) -> bool:
@@ -257,8 +258,8 @@ def _keeps_scene(config: pytest.Config, item: pytest.Item, cls: Any, selectors: 
         return False
     module = sys.modules["simpler_setup.scene.case"]
     overridden = cls.test_run is not module.SceneTestCase.test_run
-    if getattr(item, "originalname", item.name) != "test_run" or (overridden and not cls.CASES):
-        return True  # a test method of its own: not ruled by CASES
+    if not cls.CASES and (overridden or getattr(item, "originalname", item.name) != "test_run"):
+        return True  # a test method of its own
     mode = _option(config, "--manual", "exclude") or "exclude"
     return bool(selection.matching_cases(cls, _option(config, "--platform"), selectors, mode))
 
@@ -283,6 +284,15 @@ def _is_manual(item: pytest.Item, platform: str | None) -> bool:
     return found
 
 
+def _check_platforms(item: pytest.Item, platform: str | None, names: Sequence[str]) -> None:
+    """UsageError for a name that is no platform. Without `--platform` the marker may be another project's."""
+    try:
+        for name in names if platform is not None else ():
+            parse_platform(name)
+    except ValueError as error:
+        raise pytest.UsageError(f"{item.nodeid}: platforms marker: {error}") from error
+
+
 def _keeps_other(config: pytest.Config, item: pytest.Item) -> bool:
     platform, runtime = _filter_platform(config), _option(config, "--runtime")
     if not selection.manual_allows(_is_manual(item, platform), _option(config, "--manual", "exclude") or "exclude"):
@@ -290,6 +300,7 @@ def _keeps_other(config: pytest.Config, item: pytest.Item) -> bool:
     platforms = item.get_closest_marker("platforms")
     if platforms is not None:
         names = [name for part in platforms.args for name in ([part] if isinstance(part, str) else part)]
+        _check_platforms(item, platform, names)
         if platform is None:
             item.add_marker(pytest.mark.skip(reason=f"needs --platform, one of {', '.join(names)}"))
         elif platform not in names:
@@ -331,12 +342,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if keep else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
-    items[:] = sorted(kept, key=_phase)
-    _warn_about_selectors(selectors, kept + dropped)
+    items[:] = sorted(_by_node_id(kept), key=_phase)
+    if platform is not None:
+        _warn_about_selectors(config, platform, selectors, kept + dropped)
+
+
+def _by_node_id(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Scenes change places among themselves into the order of their node ids; ordinary tests stay where they are."""
+    scenes = iter(sorted((item for item in items if _scene_class(item) is not None), key=lambda item: item.nodeid))
+    return [item if _scene_class(item) is None else next(scenes) for item in items]
 
 
 def _phase(item: pytest.Item) -> int:
-    """Host-level scenes come first, those with a copy workspace last; the order is otherwise the collected one."""
+    """Host-level scenes come first, those with a copy workspace last."""
     cls = _scene_class(item)
     if cls is None:
         return 1
@@ -345,13 +363,17 @@ def _phase(item: pytest.Item) -> int:
     return 0 if cls._st_level > SceneTestLevel.CHIP else 1
 
 
-def _warn_about_selectors(selectors: Sequence[selection.Selector], items: Sequence[pytest.Item]) -> None:
+def _warn_about_selectors(
+    config: pytest.Config, platform: str, selectors: Sequence[selection.Selector], items: Sequence[pytest.Item]
+) -> None:
     classes = list(dict.fromkeys(cls for cls in map(_scene_class, items) if cls is not None))
+    mode = _option(config, "--manual", "exclude") or "exclude"
     for selector in selectors if classes else ():
         problem = selection.selector_problem(selector, classes)
         if problem is not None:
-            text = f"--case {selector.text} names no collected case: {problem}"
-            warnings.warn(pytest.PytestWarning(text), stacklevel=1)
+            _warn(f"--case {selector.text} names no collected case: {problem}")
+        elif not any(selection.matching_cases(cls, platform, [selector], mode) for cls in classes):
+            _warn(f"--case {selector.text}: {selection.nothing_matched(classes, platform, [selector], mode)}")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -476,7 +498,7 @@ def st_worker(request: pytest.FixtureRequest, device_pool: DevicePool, _l2_worke
         pytest.skip(reason)
     ids = device_pool.allocate(1)
     if not ids:
-        pytest.fail("st_worker needs 1 device, but all are taken")
+        pytest.fail("st_worker needs 1 device, but all are taken", pytrace=False)
     device_pool.release(ids)
     marker = request.node.get_closest_marker("sdma")
     sdma = marker is not None and marker.kwargs.get("worker_workspace", True)
@@ -489,10 +511,13 @@ def st_worker(request: pytest.FixtureRequest, device_pool: DevicePool, _l2_worke
 def st_device_ids(request: pytest.FixtureRequest, device_pool: DevicePool) -> Iterator[list[int]]:
     """Ids of as many devices as the marker device_count says (default 1), for this test alone."""
     marker = request.node.get_closest_marker("device_count")
-    count = int(marker.args[0]) if marker is not None and marker.args else 1
+    count = marker.args[0] if marker is not None and marker.args else 1
+    if not isinstance(count, int) or count < 1:
+        pytest.fail(f"the marker device_count takes a whole number of at least 1, got {count!r}", pytrace=False)
     ids = device_pool.allocate(count)
     if not ids:
-        pytest.fail(f"need {count} devices, but --device {_option(request.config, '--device', '0')} leaves fewer free")
+        given = _option(request.config, "--device", "0")
+        pytest.fail(f"need {count} devices, but --device {given} leaves fewer free", pytrace=False)
     try:
         if _option(request.config, "--platform") is not None:
             request.getfixturevalue("_l2_worker_pool").retire(ids)

@@ -195,6 +195,9 @@ class SceneTestCase:
         enable_dep_gen: bool = False,
         enable_scope_stats: bool = False,
         output_prefix: str = "",
+        *,
+        enable_l2_swimlane: int = 0,
+        enable_dump_tensor: int = 0,
     ) -> list[tuple[float, float]]:
         """Run a case `rounds` times on a level-2 worker and compare each time.
 
@@ -225,8 +228,8 @@ class SceneTestCase:
             config = call_override(
                 self._build_config,
                 case.get("config", {}),
-                enable_chip_swimlane=enable_chip_swimlane,
-                enable_dump_args=enable_dump_args,
+                enable_chip_swimlane=enable_chip_swimlane or enable_l2_swimlane,
+                enable_dump_args=enable_dump_args or enable_dump_tensor,
                 enable_pmu=enable_pmu,
                 enable_dep_gen=enable_dep_gen,
                 enable_scope_stats=enable_scope_stats,

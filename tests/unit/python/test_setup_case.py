@@ -278,6 +278,22 @@ def test_an_override_with_older_keywords_is_understood():
         run_cases(cls, [case()], enable_pmu=2)
 
 
+def test_an_override_hands_older_keywords_on_to_the_class():
+    chosen = {}
+
+    def older(self, worker, callable_obj, case, enable_l2_swimlane=0, enable_dump_tensor=0, output_prefix=""):
+        recorders = {"enable_l2_swimlane": enable_l2_swimlane, "enable_dump_tensor": enable_dump_tensor}
+        return Base._run_and_validate_l2(self, worker, callable_obj, case, output_prefix=output_prefix, **recorders)
+
+    def build(self, config_dict, **keywords):
+        chosen.update(keywords)
+        return Base._build_config(self, config_dict, **keywords)
+
+    cls = scene(_run_and_validate_l2=older, _build_config=build)
+    run_cases(cls, [case()], enable_chip_swimlane=3, enable_dump_args=2)
+    assert (chosen["enable_chip_swimlane"], chosen["enable_dump_args"]) == (3, 2)
+
+
 def test_an_override_with_few_keywords_is_understood():
     cls = scene(_run_and_validate_l2=lambda self, worker, callable_obj, case: None)
     run_cases(cls, [case()])

@@ -193,6 +193,70 @@ def test_a_selector_that_names_nothing_is_told(session):
     assert "--case purple names no collected case" in on_sim(session, "--case", "purple").out
 
 
+def test_a_selector_of_manual_cases_tells_how_to_run_them(session):
+    ran = on_sim(session, "--case", "blue")
+    assert "--case blue: no cases matched platform=a2a3sim" in ran.out and "some do with --manual include" in ran.out
+    assert "no cases matched" not in on_sim(session, "--case", "blue", "--manual", "include").out
+
+
+def test_methods_of_their_own_follow_the_cases_of_their_class(session):
+    names = re.findall(r"(Test\w+)::\w+", on_sim(session, "--case", "TestBeta::", "--collect-only", "-q").out)
+    assert names == ["TestBeta"], "not the method of TestAlpha, of which no case is selected"
+
+
+LEVELS = """
+from simpler_setup import scene_level
+
+@scene_level(2)
+def test_of_the_chip():
+    pass
+
+@scene_level(3)
+def test_of_the_host():
+    pass
+
+def test_of_no_level():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        ([], ["chip", "host", "no_level"]),
+        (["--level", "2"], ["chip"]),
+        (["--level", "3"], ["host"]),
+        (["--exclude-level", "3"], ["chip", "no_level"]),
+    ],
+)
+def test_a_level_leaves_out_functions_without_it(session, arguments, expected):
+    ran = on_sim(session, *arguments, test_levels=LEVELS)
+    assert re.findall(r"^PASSED .*::test_of_(?:the_)?(\w+)$", ran.out, re.M) == expected
+
+
+def test_scenes_run_in_the_order_of_their_names_and_functions_where_they_stand(session):
+    text = """
+    from simpler_setup import SceneTestCase, scene_test
+
+    def test_first(): pass
+
+    class _Own:
+        CALLABLE = {"orchestration": {"source": "none.cpp", "function_name": "f"}, "incores": []}
+        def test_own(self): pass
+
+    @scene_test(level=2, runtime="tensormap_and_ringbuffer")
+    class TestZebra(_Own, SceneTestCase): pass
+
+    def test_between(): pass
+
+    @scene_test(level=2, runtime="tensormap_and_ringbuffer")
+    class TestAnt(_Own, SceneTestCase): pass
+    """
+    ran = on_sim(session, "--collect-only", "-q", test_order=text)
+    found = re.findall(r"test_order\.py::(\w+)", ran.out)
+    assert found == ["test_first", "TestAnt", "test_between", "TestZebra"]
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -286,6 +350,19 @@ def test_a_wrong_manual_marker_is_a_usage_error(session):
     text = "import pytest\n@pytest.mark.manual(['a5'], platforms=['a5'])\ndef test_x(): pass\n"
     ran = on_sim(session, test_functions=text)
     assert ran.rc == 4 and "manual marker takes platforms" in ran.out
+
+
+def test_a_wrong_platforms_marker_is_a_usage_error_of_a_session_with_a_platform(session):
+    text = "import pytest\n@pytest.mark.platforms(['a5simm'])\ndef test_x(): pass\n"
+    ran = on_sim(session, test_functions=text)
+    assert ran.rc == 4 and "test_x: platforms marker: unknown platform 'a5simm'" in ran.out
+    assert session(test_functions=text).rc == 0, "without a platform the marker may be another project's"
+
+
+def test_a_wrong_device_count_fails_the_test(session):
+    text = "import pytest\n@pytest.mark.device_count('two')\ndef test_x(st_device_ids): pass\n"
+    ran = on_sim(session, test_functions=text)
+    assert ran.rc == 1 and "device_count takes a whole number of at least 1, got 'two'" in ran.out
 
 
 def test_options_and_markers_are_listed(session):
