@@ -186,13 +186,20 @@ bool Executor::end_run() {
       return !active();
     };
     const bool timed_out = latch_->ready() && latch_->code() == static_cast<int>(abi::ErrorCode::SCHEDULER_TIMEOUT);
-    const auto deadline = Clock::now() + (timed_out ? kGraceAfterTimeout : scheduler_timeout_);
-    while (!(quiet = is_quiet()) && Clock::now() < deadline) {
+    const std::chrono::milliseconds patience = timed_out ? kGraceAfterTimeout : scheduler_timeout_;
+    auto deadline = Clock::now() + patience;
+    for (std::uint64_t seen = activity(); !(quiet = is_quiet()) && Clock::now() < deadline;) {
       awaited_slot_.store(kAnySlot, std::memory_order_seq_cst);
       if ((quiet = is_quiet())) break;
-      std::unique_lock lock(submitter_mutex_);
-      submitter_wakeup_.wait_until(lock, deadline, [this] { return submitter_called_; });
-      submitter_called_ = false;
+      {
+        std::unique_lock lock(submitter_mutex_);
+        submitter_wakeup_.wait_until(lock, deadline, [this] { return submitter_called_; });
+        submitter_called_ = false;
+      }
+      if (const std::uint64_t now = activity(); now != seen) {
+        seen = now;
+        deadline = Clock::now() + patience;
+      }
     }
     awaited_slot_.store(kNoSlot, std::memory_order_relaxed);
     if (quiet) {
@@ -355,6 +362,13 @@ std::uint64_t Executor::completed() const {
   std::uint64_t total = 0;
   const int count = worker_count_.load(std::memory_order_acquire);
   for (int i = 0; i < count; ++i) total += workers_[i]->completed();
+  return total;
+}
+
+std::uint64_t Executor::activity() const {
+  std::uint64_t total = completed();
+  const int count = worker_count_.load(std::memory_order_acquire);
+  for (int i = 0; i < count; ++i) total += workers_[i]->kernel_sequence();
   return total;
 }
 

@@ -116,9 +116,10 @@ class Executor {
   static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
   static constexpr std::chrono::milliseconds kMonitorTick{1};
   static constexpr std::chrono::microseconds kSubmitterSpin{20};  // most waits for one short task are over by then
-  // How long kernels may still run after a time-out before they are given up; after another failure, the scheduler's
-  // limit applies.
-  static constexpr std::chrono::milliseconds kGraceAfterTimeout{100};
+  // How long after a time-out no kernel needs to return before those that still run are given up, and the device with
+  // them; after another failure, the scheduler's limit applies. So many lanes that end one by one on a busy machine are
+  // no loss.
+  static constexpr std::chrono::milliseconds kGraceAfterTimeout{1000};
   static constexpr int kHeldBackShare = 20;  // of the scheduler's limit: how long cores are held back without progress
   static constexpr std::uint32_t kBusyStreak =
       64;  // submissions without a wait after which the submitter counts as busy
@@ -153,6 +154,8 @@ class Executor {
   bool anything_queued(int shape) const;
   std::uint32_t queued(int shape) const;
   void discard_queued();
+  // Changes when a kernel begins or returns and when a task completes.
+  std::uint64_t activity() const;
   // More threads are awake than there are CPUs: to spin would take time from the kernels that one waits for.
   bool crowded() const { return gate_.counts().awake() > base_threads_; }
   // Wakes the submitter if it waits for this slot, or, with kAnySlot, for anything.
