@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
+import os
 import re
+import select
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +27,7 @@ KERNEL_COUNT = 2  # the same code as func_id 0 and 1
 _names = re.search(r"enum Act[^{]*\{([^}]*)\}", (PROGRAMS / "acts.h").read_text()).group(1)
 ACT = {name.strip()[1:]: number for number, name in enumerate(filter(str.strip, _names.split(",")))}
 OWN_TENSOR = 2**64 - 1
+PATIENCE_S = 60.0  # how long a test waits for something that happens at once, before it fails
 
 
 @functools.cache
@@ -118,6 +122,23 @@ class Bench:
 
     def close(self):
         self.worker.close()
+
+
+class Leash:
+    """What a kernel of the act Spin watches: it spins until release(), writes to its tensor, then says that it did."""
+
+    def __init__(self):
+        self.word = ctypes.c_int32(0)
+        self.reader, self.writer = os.pipe()
+
+    def scalars(self):
+        return ACT["Spin"], ctypes.addressof(self.word), self.writer, 0, 0
+
+    def release(self):
+        self.word.value = 1
+        assert select.select([self.reader], [], [], PATIENCE_S)[0], "the kernel did not go on"
+        os.close(self.reader)
+        os.close(self.writer)
 
 
 @contextlib.contextmanager

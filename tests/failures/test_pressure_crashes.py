@@ -1,18 +1,14 @@
 """Kernels that crash, throw, or do not return."""
 
-import ctypes
 import os
 import re
-import select
 import time
 
 import pytest
-from failures_kit import ACT, bench
+from failures_kit import ACT, PATIENCE_S, Leash, bench
 from simpler import errors
 
-CLOSE_LIMIT_S = 3.0
 WATCHDOG_MS = 250
-PATIENCE_S = 20.0  # how long a test waits for something that happens at once, before it fails
 
 CRASHES = [
     ("WriteTo", 0, "SIGSEGV"),
@@ -89,28 +85,11 @@ def test_a_fault_outside_of_kernels_is_still_pythons():
         "    one.check_good()\n"
         "    ctypes.string_at(0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode < 0 and "Segmentation fault" in done.stderr, done
 
 
 # ---- kernels that do not return ----
-
-
-class Leash:
-    """What a kernel of the act Spin watches: it spins until release(), writes to its tensor, then says that it did."""
-
-    def __init__(self):
-        self.word = ctypes.c_int32(0)
-        self.reader, self.writer = os.pipe()
-
-    def scalars(self):
-        return ACT["Spin"], ctypes.addressof(self.word), self.writer, 0, 0
-
-    def release(self):
-        self.word.value = 1
-        assert select.select([self.reader], [], [], PATIENCE_S)[0], "the kernel did not go on"
-        os.close(self.reader)
-        os.close(self.writer)
 
 
 @pytest.fixture
@@ -126,7 +105,7 @@ def test_a_kernel_that_never_returns(short_watchdog, capfd, entry):
         began = time.monotonic()
         with pytest.raises(errors.RunError) as caught:
             one.run(entry, *leash.scalars())
-        assert time.monotonic() - began < WATCHDOG_MS / 1e3 + CLOSE_LIMIT_S
+        assert time.monotonic() - began < PATIENCE_S
         error = caught.value
         assert (error.code, error.name) == (-100, "SCHEDULER_TIMEOUT")
         for words in (
@@ -159,7 +138,7 @@ def test_a_kernel_that_never_returns(short_watchdog, capfd, entry):
                 use()
         began = time.monotonic()
         one.close()
-        assert time.monotonic() - began < CLOSE_LIMIT_S
+        assert time.monotonic() - began < PATIENCE_S
         with bench() as other:  # on the same device, while the kernel still spins
             other.check_good()
         leash.release()
@@ -183,13 +162,15 @@ def test_a_kernel_that_returns_in_the_grace_time_costs_only_its_run(short_watchd
     """It is over the limit, but back before the runtime gives it up."""
     with bench() as one:
         with pytest.raises(errors.RunError, match="SCHEDULER_TIMEOUT"):
-            one.run("kernel", ACT["Sleep"], WATCHDOG_MS + 50, 0, 0, 0)
+            one.run("kernel", ACT["OutlastTheRun"], 0, 0, 0, 0)
         one.check_good()
 
 
-def test_a_slow_kernel_within_the_limit_is_no_failure(short_watchdog):
+def test_a_slow_kernel_within_the_limit_is_no_failure(monkeypatch):
+    """However long after the half second after which a run in which nothing runs is given up."""
+    monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "60000")
     with bench() as one:
-        one.run("kernel", ACT["Sleep"], WATCHDOG_MS - 100, 0, 0, 0)
+        one.run("kernel", ACT["Sleep"], 700, 0, 0, 0)
         assert not one.untouched()
 
 

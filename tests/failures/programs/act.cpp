@@ -92,6 +92,10 @@ void act(Act what, const Arguments& in, int64_t* args) {
     case kDeferTwice: defer(async, in, 2); return;
     case kDeferOften: defer(async, in, 65); return;
     case kDeferSixtyFour: defer(async, in, 64); return;
+    case kDeferOnTwo:  // at a, then at d
+      defer(async, in, 1);
+      defer(async, {in.data, in.count, in.d, in.b, in.c, 0}, 1);
+      return;
     case kDeferAndRaise: pto2::detail::defer_error(async, static_cast<int32_t>(in.a)); return;
     case kDeferThenNotifyBlock:  // block 0 defers on the tensor's first word, all others count it up
       if (get_block_idx(args) == 0) {
@@ -121,6 +125,12 @@ void act(Act what, const Arguments& in, int64_t* args) {
       }
       __atomic_store_n(&in.data[0], 1, __ATOMIC_RELEASE);
       pto::comm::TWAIT(pto::comm::Signal(&in.data[1]), 1'000'000, pto::comm::WaitCmp::GE);
+      return;
+    case kOutlastTheRun:  // returns when the run has failed, and not earlier
+      try {
+        pto::comm::TWAIT(pto::comm::Signal(&in.data[1]), 1'000'000, pto::comm::WaitCmp::GE);
+      } catch (...) {
+      }
       return;
   }
   throw std::runtime_error("the test asks for an act that does not exist");

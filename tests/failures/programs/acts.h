@@ -21,6 +21,7 @@ enum Act : int64_t {
   kDeferTwice,
   kDeferOften,
   kDeferSixtyFour,
+  kDeferOnTwo,
   kDeferAndRaise,
   kDeferThenNotifyBlock,
   kNotify,
@@ -29,6 +30,7 @@ enum Act : int64_t {
   kExpectAtLeast,
   kMeetAndThrow,
   kThrowBesideAWait,
+  kOutlastTheRun,
 };
 
 constexpr uint64_t kOwnTensor = ~uint64_t{0};  // as an address: that of the task's own tensor

@@ -24,6 +24,10 @@ ENTRY(endless_after_a_failure) {
   rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "gave up at 17");
   loop();
 }
+ENTRY(endless_behind_a_kernel) {  // scalars: of the act Spin
+  act(x, kSpin, in.scalar(0), in.scalar(1));
+  loop();
+}
 ENTRY(endless_behind_tasks) {
   step(x, 1);
   loop();
