@@ -103,6 +103,7 @@ def test_a_board_comes_back_after_a_kernel_that_never_returns(programs, monkeypa
     with pytest.raises(RuntimeError, match="SCHEDULER_TIMEOUT"):
         add(worker, handle, 666)
     worker.close()
+    monkeypatch.delenv("SIMPLER_SCHEDULER_TIMEOUT_MS")
     worker, handle = open_worker(programs["a2a3"], device=5)
     assert (add(worker, handle, 1) == 1).all()
     worker.close()

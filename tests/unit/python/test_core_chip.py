@@ -3,13 +3,14 @@
 import mmap
 import os
 import signal
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 import torch
-from simpler import errors
+from simpler import errors, run_handle
 from simpler.task_interface import (
     ArgDirection,
     CallConfig,
@@ -27,7 +28,7 @@ from simpler_setup import KernelCompiler
 
 PLATFORM, RUNTIME = "a2a3sim", "tensormap_and_ringbuffer"
 IN, OUT, INOUT = ArgDirection.IN, ArgDirection.OUT, ArgDirection.INOUT
-LIMIT = 30.0
+LIMIT = 60.0
 ADD, FAIL = "add", "fail"
 
 # out[i] += in[i] * factor for all elements, after a pause of some milliseconds. A gate is the address of two words: the
@@ -279,10 +280,11 @@ def test_memory_calls_wait_for_runs_that_use_the_memory(worker, add):
 
 
 def test_a_buffer_in_use_is_not_released(worker, add):
-    target = worker.create_buffer(64)
-    run = worker.submit(add, arguments(ones(), target.tensor((16,), DataType.INT32), pause_ms=100))
+    target, gate = worker.create_buffer(64), np.zeros(2, np.int32)
+    run = worker.submit(add, arguments(ones(), target.tensor((16,), DataType.INT32), gate=gate))
     with pytest.raises(RuntimeError, match="in flight"):
         worker.release_buffer(target)
+    gate[1] = 1
     run.wait(LIMIT)
     worker.release_buffer(target)
 
@@ -363,12 +365,24 @@ def test_code_that_cannot_be_loaded(worker, programs):
 
 def test_waiting_can_be_interrupted(worker, add):
     target, gate = ones(), np.zeros(2, np.int32)
-    run = worker.submit(add, arguments(ones(), target, gate=gate))
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        run.wait(LIMIT)
-    assert not run.done, "the kernel still waits"
-    gate[1] = 1
+    run, main, over = worker.submit(add, arguments(ones(), target, gate=gate)), threading.get_ident(), threading.Event()
+
+    def interrupt():
+        while sys._current_frames()[main].f_code.co_filename != run_handle.__file__ and not over.is_set():
+            time.sleep(0.001)
+        if not over.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            thread.start()
+            run.wait(LIMIT)
+        assert not run.done, "the kernel still waits"
+    finally:
+        over.set()
+        gate[1] = 1
+        thread.join()
     run.wait(LIMIT)
     assert target.tolist() == [2] * 16
 

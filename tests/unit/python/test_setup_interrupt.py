@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 from simpler_setup import compile_pool
 from simpler_setup.command import main
 
-TIMEOUT_S = 40  # when the scheduler gives the kernel up; far above what a busy machine needs to end a process
+TIMEOUT_S = 300  # when the scheduler gives the kernel up; far above what a busy machine needs to end a process
 STALL = """
   if (FILE* mark = std::fopen("MARK", "w")) std::fclose(mark);
   volatile bool forever = true;
@@ -48,28 +49,28 @@ def test_ctrl_c_ends_a_stalled_run_at_once(stalled, command, code, words):
         [sys.executable, *words_of], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "SIMPLER_SCHEDULER_TIMEOUT_MS": str(TIMEOUT_S * 1000)},
     )  # fmt: skip
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + TIMEOUT_S / 2
     while not mark.exists():
         assert time.monotonic() < deadline and child.poll() is None, child.communicate()[0]
         time.sleep(0.02)
-    began = time.monotonic()
     child.send_signal(signal.SIGINT)
-    out = child.communicate(timeout=60)[0]
+    out = child.communicate(timeout=TIMEOUT_S / 2)[0]  # it does not wait for the kernel
     assert (child.returncode, words in out) == (code, True), out
-    assert time.monotonic() - began < TIMEOUT_S / 2, "it waited for the kernel"
 
 
 def test_an_interrupt_drops_the_compile_jobs_that_have_not_started(monkeypatch):
-    started = []
+    started, last_is_dropped = [], threading.Event()
 
     def job():
         started.append(1)
-        time.sleep(0.05)
+        last_is_dropped.wait(60)
+        last_is_dropped.set()  # not more than once so long, if it is not dropped
 
     def interrupted(futures):
+        futures[-1].add_done_callback(lambda _: last_is_dropped.set())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(compile_pool, "wait", interrupted)
     with compile_pool.compile_worker_budget(1), pytest.raises(KeyboardInterrupt):
         compile_pool.run_all([job] * 20)
-    assert len(started) <= 2
+    assert len(started) <= 1

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 from importlib.metadata import entry_points
 
 import pytest
@@ -134,7 +133,7 @@ def session(tmp_path):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib", "-rA", "-s"]
         command += [word for plugin in ("setup_fakes", *plugins) for word in ("-p", plugin)] + ours
         command += [f"--rootdir={tmp_path}", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, check=False, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, check=False, timeout=300)
         return Ran(done)
 
     return run
@@ -507,22 +506,42 @@ def test_xdist_spreads_the_classes(session):
     assert ran.rc == 0 and ran.counts()["passed"] == 5, ran.out
 
 
+# The time of a session counts from when its test is stuck: on a busy machine it may take long to get there.
+LATE = """
+import os, threading, time
+from simpler_setup.session_alarm import SessionAlarm
+
+def start_late(alarm, start=SessionAlarm.start):
+    def wait():
+        while not os.path.exists("stuck"):
+            time.sleep(0.01)
+        start(alarm)
+    threading.Thread(target=wait, daemon=True).start()
+
+SessionAlarm.start = start_late
+"""
+STUCK = """
+import time
+
+def test_stuck():
+    open("stuck", "w").close()
+    time.sleep(600)
+"""
+
+
 def test_a_session_that_takes_too_long_shows_its_stacks(session):
-    text = "import time\ndef test_stuck():\n    time.sleep(60)\n"
-    started = time.monotonic()
-    ran = session("--pto-session-timeout", "1", test_stuck=text)
-    assert ran.rc == 124 and time.monotonic() - started < 30
+    ran = session("--pto-session-timeout", "1", plugins=["late"], late=LATE, test_stuck=STUCK)
+    assert ran.rc == 124, ran.out
     assert "::group::HUNG" in ran.out and "in test_stuck" in ran.out
 
 
 def test_a_session_in_time_is_left_alone(session):
-    assert session("--pto-session-timeout", "60", test_quick="def test_quick(): pass").rc == 0
+    assert session("--pto-session-timeout", "300", test_quick="def test_quick(): pass").rc == 0
 
 
 def test_a_stuck_xdist_worker_shows_its_stacks(session):
     pytest.importorskip("xdist")
-    text = "import time\ndef test_stuck():\n    time.sleep(60)\n"
-    ran = session("-n", "1", "--pto-session-timeout", "4", test_stuck=text)
+    ran = session("-n", "1", "--pto-session-timeout", "1", plugins=["late"], late=LATE, test_stuck=STUCK)
     assert ran.rc == 124 and "stacks of child" in ran.out and "in test_stuck" in ran.out, ran.out
 
 

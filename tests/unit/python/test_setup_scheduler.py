@@ -72,24 +72,26 @@ def test_an_exception_ends_the_running_children():
 
     started = time.monotonic()
     with pytest.raises(KeyError):
-        run_jobs([job("quick"), job("slow", "import time; time.sleep(60)")], [0, 1], on_job_done=stop)
-    assert len(pids) == 1 and time.monotonic() - started < 10
+        run_jobs([job("quick"), job("slow", "import time; time.sleep(300)")], [0, 1], on_job_done=stop)
+    assert len(pids) == 1 and time.monotonic() - started < 60
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
 
 
-def test_a_child_that_ignores_the_request_to_end_is_killed(monkeypatch):
+def test_a_child_that_ignores_the_request_to_end_is_killed(monkeypatch, tmp_path):
+    children, mark, start = [], tmp_path / "deaf", parallel_scheduler._start
     monkeypatch.setattr(parallel_scheduler, "_TERM_GRACE_S", 0.2)
-    deaf = f"import signal, time; signal.signal({int(signal.SIGTERM)}, signal.SIG_IGN); time.sleep(60)"
+    monkeypatch.setattr(parallel_scheduler, "_start", lambda *args: children.append(start(*args)) or children[-1])
+    deaf = f"import signal, time; signal.signal({int(signal.SIGTERM)}, signal.SIG_IGN); open({str(mark)!r}, 'w')"
+    quick = f"import os, time\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.01)"
 
     def stop(result):
-        time.sleep(0.3)  # until the other one ignores the signal
         raise KeyError("stop")
 
     started = time.monotonic()
     with pytest.raises(KeyError):
-        run_jobs([job("deaf", deaf), job("quick")], [0, 1], on_job_done=stop)
-    assert time.monotonic() - started < 10
+        run_jobs([job("deaf", f"{deaf}; time.sleep(300)"), job("quick", quick)], [0, 1], on_job_done=stop)
+    assert children[0].returncode == -signal.SIGKILL and time.monotonic() - started < 60
 
 
 def test_no_jobs():

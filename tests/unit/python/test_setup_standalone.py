@@ -82,7 +82,7 @@ def run(tmp_path_factory):
                 text=True,
                 env={**env, "SIMPLER_EMULATED_VENDOR": emulated},
                 check=False,
-                timeout=60,
+                timeout=300,
             )
         return cache[key]
 

@@ -63,10 +63,11 @@ def test_a_wait_for_a_core_that_has_ended_fails_the_run_and_ends_with_it(case, t
             assert np.array_equal(program.run(2)[:6], echoed(2)), "the device is not lost"
 
 
-def test_cores_do_not_wait_for_a_core_whose_kernel_failed():
+def test_cores_do_not_wait_for_a_core_whose_kernel_failed(monkeypatch):
+    monkeypatch.setenv("SIMPLER_SCHEDULER_TIMEOUT_MS", "60000")
     with Blocks("waits.cpp", 2) as program:
         started = time.monotonic()
         with pytest.raises(RuntimeError, match="kernel 0 of task 0 .*TASSIGN: a Mat tile"):
             program.run(30, CUBE_FAILS)
-        assert time.monotonic() - started < 8, "less than the 10 s after which a run without progress fails"
+        assert time.monotonic() - started < 40, "less than the 60 s after which a run without progress fails"
         assert np.array_equal(program.run(30)[:90], echoed(30)), "the device is not lost"
