@@ -47,7 +47,7 @@ struct KernelTable {
 
 class Worker;
 namespace test {
-struct ExecutorProbe;  // breaks what never breaks by itself, to see that the watchdog notices
+struct ExecutorProbe;  // breaks what never breaks by itself, to see that the watchdog notices, and says when it is to
 }
 
 // What the watchdog saw when it ended a run.
@@ -238,9 +238,9 @@ class Executor {
   Clock::duration since_failure_{0};
   void (*give_up_)(void* context) = nullptr;  // set while the orchestration runs
   void* give_up_context_ = nullptr;
-  Stall stall_;  // written before the latch is raised
-  const std::chrono::milliseconds scheduler_timeout_;
-  const std::chrono::milliseconds orchestration_timeout_;
+  Stall stall_;                                  // written before the latch is raised
+  std::chrono::milliseconds scheduler_timeout_;  // these two never change, but for tests
+  std::chrono::milliseconds orchestration_timeout_;
   std::thread monitor_thread_;
 };
 

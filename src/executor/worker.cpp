@@ -465,6 +465,8 @@ void Worker::complete(graph::RecordRef record) {
     graph::Task& task = graph.task(inline_tasks);
     inline_tasks = task.next_open;
     const std::uint32_t slot = task.slot;
+    // First: whoever sees the task complete, and with the last one the run, finds it counted.
+    completed_.store(completed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     graph.complete(task, [&](graph::RecordRef consumer) {
       graph::Task& woken = graph.task(consumer);
       if (woken.shape == graph::Shape::kDummy) {
@@ -477,7 +479,6 @@ void Worker::complete(graph::RecordRef record) {
         ++pushed;
       }
     });
-    completed_.store(completed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     executor_.notify_if_awaited(slot);
   }
   if (pushed > 0) executor_.gate_.announce();
