@@ -432,6 +432,7 @@ TEST(DeviceRunnerStreams, AWaiterWhoseRunIsFinalizedAndWhoseStreamsAreReplacedHa
   std::unique_ptr<DeviceRunner> runner;
   RunnerOptions options{"a2a3sim", "tensormap_and_ringbuffer", 0, 2, 2};
   options.driver = &gate.table;
+  options.look_again_ms = 60'000;  // one call for each stream, however slowly the run ends
   ASSERT_OK(DeviceRunner::open(options, &runner));
   ASSERT_OK(runner->register_callable(0, callable().words.data(), callable().bytes));
   Call call(kAdd, 1);
