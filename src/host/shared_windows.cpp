@@ -236,7 +236,8 @@ bool SharedWindows::abandoned(const Header& header) {
   return true;
 }
 
-// Removes what members left that died before all had joined.
+// Removes what members left that died before all had joined. Of objects in use it takes no lock: their members would wait for
+// this process, which may be slow, up to their limit. What looks abandoned without the lock is looked at again with it.
 void SharedWindows::remove_abandoned(const std::string& except) {
   DIR* const folder = opendir(kFolder);
   if (folder == nullptr) return;
@@ -245,18 +246,20 @@ void SharedWindows::remove_abandoned(const std::string& except) {
     const std::string name = std::string("/") + entry->d_name;
     const int file = shm_open(name.c_str(), O_RDWR, 0);
     if (file < 0) continue;
-    const Lock lock(file, 0);
     struct stat facts {};
-    if (lock.held() && fstat(file, &facts) == 0 && facts.st_nlink != 0 &&
-        facts.st_size >= static_cast<off_t>(Header::kBytes)) {
+    if (fstat(file, &facts) == 0 && facts.st_size >= static_cast<off_t>(Header::kBytes)) {
       void* const page = mmap(nullptr, Header::kBytes, PROT_READ, MAP_SHARED, file, 0);
       if (page != MAP_FAILED) {
         const Header& header = *static_cast<const Header*>(page);
-        if (header.magic == Header::kMagic && abandoned(header)) shm_unlink(name.c_str());
+        const auto is_left = [&] { return header.magic == Header::kMagic && abandoned(header); };
+        if (is_left()) {
+          const Lock lock(file, 0);
+          if (lock.held() && fstat(file, &facts) == 0 && facts.st_nlink != 0 && is_left()) shm_unlink(name.c_str());
+        }
         munmap(page, Header::kBytes);
       }
     }
-    close(file);  // ends the lock
+    close(file);
   }
   closedir(folder);
 }
