@@ -377,13 +377,18 @@ TEST(Log, RecordsOfThreadsAndForkedProcessesAreWholeLines) {
     for (ssize_t got; (got = read(ends[0], chunk, sizeof chunk)) > 0;)
       text.append(chunk, static_cast<std::size_t>(got));
   });
-  const auto write_some = [](char who) {
-    const std::string payload(200, who);
-    for (int i = 0; i < 200; ++i) log::host(log::Level::kError, "writer", "<%s>", payload.c_str());
+  // Made here: a child asks for no memory, whose locks a thread that it does not have may hold.
+  std::vector<std::string> payloads;
+  for (char who = 'a'; who <= 'h'; ++who) payloads.emplace_back(200, who);
+  const auto write_record = [&](char who) {
+    log::host(log::Level::kError, "writer", "<%s>", payloads[static_cast<std::size_t>(who - 'a')].c_str());
+  };
+  const auto write_some = [&](char who) {
+    for (int i = 0; i < 200; ++i) write_record(who);
   };
   std::atomic<bool> stop{false};
   std::thread busy([&] {  // somebody logs at the moment of each fork
-    while (!stop) log::host(log::Level::kError, "writer", "<%s>", std::string(200, 'z').c_str());
+    while (!stop) write_record('h');
   });
   std::vector<pid_t> children;
   for (char who = 'a'; who < 'e'; ++who) {
