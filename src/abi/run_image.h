@@ -38,7 +38,7 @@ struct RegisterCallableArgs {
 static_assert(sizeof(RegisterCallableArgs) == 152 && offsetof(RegisterCallableArgs, code_address) == 8 &&
               offsetof(RegisterCallableArgs, function_name) == 24 && offsetof(RegisterCallableArgs, config_name) == 88);
 
-// First start to last end of the tasks that share a timing slot, in nanoseconds from the run's start; equal: unused.
+// A part of a run: first start to last end, in nanoseconds from the run's start; equal: it did not take place.
 struct TimingWindow {
   std::int64_t begin_ns;
   std::int64_t end_ns;
@@ -51,9 +51,11 @@ struct RunResult {
   // A kernel or the orchestration did not return: the device must not be used again, nor its memory freed. It may be set,
   // and then is the last to be, while the device program still runs.
   std::uint32_t abandoned;
-  std::uint64_t wall_ns;  // from the orchestration's entry to the last task's end
-  TimingWindow timing_slots[MAX_TASK_TIMING_SLOTS];
-  char text[kResultTextBytes];  // the cause; "" on success
+  std::uint64_t wall_ns;                             // from the orchestration's entry to the last task's end
+  TimingWindow timing_slots[MAX_TASK_TIMING_SLOTS];  // of the tasks that share a slot
+  TimingWindow orchestration;                        // its entry to its return, where it runs beside its tasks
+  TimingWindow scheduling;                           // from when tasks may begin to the last one's end, likewise
+  char text[kResultTextBytes];                       // the cause; "" on success
 };
 
 // How many cores and control threads a run has, and on which control processors its threads belong.

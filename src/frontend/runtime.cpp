@@ -122,6 +122,7 @@ void Runtime::run(const Orchestration& orchestration, const executor::KernelTabl
     orchestration.bind(&binding_);
     graph_.begin();
     executor_.begin_run(graph_, latch_, kernels);
+    const std::int64_t tasks_may_begin = since_begin();
     begin_tasks(image);
     graph_.scopes().open(PTO2ScopeMode::AUTO);
     if (!orchestrate(orchestration, image)) return;
@@ -129,6 +130,7 @@ void Runtime::run(const Orchestration& orchestration, const executor::KernelTabl
     while (graph_.scopes().any()) graph_.scopes().close();
     finish_tasks();
     quarantined_ = !executor_.end_run();
+    if (runs_tasks_while_submitting()) image.result.scheduling = {tasks_may_begin, since_begin()};
     for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
       abi::TimingWindow& window = image.result.timing_slots[slot];
       executor_.timing_slots().window(slot, begin_, &window.begin_ns, &window.end_ns);
@@ -146,8 +148,11 @@ bool Runtime::orchestrate(const Orchestration& orchestration, abi::RunImage& ima
     call_user("the configuration function", [&] { expected = orchestration.expected_arg_count(image.args); });
   const int given = image.args.tensor_count() + image.args.scalar_count();
   const bool enough = given >= expected;
+  const std::int64_t entered = since_begin();
   if (enough && !latch_.raised()) call_user("the orchestration", [&] { orchestration.enter(image.args); });
+  const std::int64_t returned = since_begin();
   if (!executor_.orchestration_returned()) return false;
+  if (runs_tasks_while_submitting()) image.result.orchestration = {entered, returned};
   if (!enough && !latch_.raised()) {
     image.result.code = abi::RunResult::kTooFewArguments;
     std::snprintf(image.result.text, sizeof image.result.text,
@@ -169,7 +174,7 @@ void Runtime::tell_abandoned(abi::RunImage& image) {
 }
 
 void Runtime::report(abi::RunImage& image, bool submitted_all) {
-  image.result.wall_ns = static_cast<std::uint64_t>((Clock::now() - begin_).count());
+  image.result.wall_ns = static_cast<std::uint64_t>(since_begin());
   if (!latch_.raised()) return;
   while (!latch_.ready()) std::this_thread::yield();  // another thread is formatting the text
   image.result.code = latch_.code();

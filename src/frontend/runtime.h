@@ -38,6 +38,8 @@ class Runtime {
 
   virtual bool configure_graph(const graph::RingSizes& sizes, const std::array<char*, graph::kRings>& heaps) = 0;
   virtual bool checks_argument_count() const = 0;
+  // Whether tasks may begin while the orchestration still submits: then both are phases of the run.
+  virtual bool runs_tasks_while_submitting() const = 0;
   // Most blocks of one task, counted for each lane.
   virtual int most_lanes() const = 0;
   // The graph has been emptied and the executor's run has begun; nothing is submitted yet.
@@ -86,6 +88,7 @@ class Runtime {
   // Configuration function and entry. False if they did not return in time: the run is not this thread's any more.
   bool orchestrate(const Orchestration& orchestration, abi::RunImage& image);
   void give_up();
+  std::int64_t since_begin() const { return (Clock::now() - begin_).count(); }
   void report(abi::RunImage& image, bool submitted_all);
   static void tell_abandoned(abi::RunImage& image);
   // The line that tools look for after a time-out of the watchdog.

@@ -1,6 +1,7 @@
 """Reads the [STRACE] lines of a log: where the time of runs goes, as a table, a tree or a trace file.
 
-    python -m simpler_setup.tools.strace_timing LOG|- [--rounds-table|--tree|--assert-native-overlap] [--trace-out F]
+    python -m simpler_setup.tools.strace_timing LOG|- [--rounds-table|--tree|--assert-native-overlap]
+                                                      [--trace-out F] [--swimlane F]
 
 A line names one span of one run: `[STRACE] v=1 pid= tid= inv= hid= depth= name= ts= dur= [key=value ...]`, times in
 nanoseconds. (pid, inv) is a run, hid its program, depth its place in the tree; `clk=dev` marks times of the device's
@@ -23,6 +24,8 @@ from urllib.parse import unquote
 MARK = "[STRACE]"
 _FIELDS = ("pid", "tid", "inv", "hid", "depth", "name", "ts", "dur")
 _LINE = re.compile(r"v=1 " + " ".join(rf"{name}=(?P<{name}>\S+)" for name in _FIELDS) + r"(?P<attrs>(?: [\w.]+=\S*)*)")
+_ANCHOR = re.compile(r"\[CLOCK_ANCHOR\] v=1 pid=(?P<pid>\d+) mono_ns=(?P<mono_ns>\d+) wall_ns=(?P<wall_ns>\d+)")
+_LANE_STEP = 10**7  # more than any thread id: lanes of one thread are far from other threads
 #: Older first words of span names -> the present ones.
 _OLDER_WORDS = {"simpler_run": "chip.run", "simpler_prewarm": "chip.prewarm", "l3": "host"}
 ROOT = "chip.run"
@@ -238,6 +241,70 @@ def write_trace(runs: Sequence[list[Span]], path: Path) -> None:
     path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
+def parse_anchors(text: str) -> list[dict[str, str]]:
+    """What processes said about their clocks: pid, mono_ns and wall_ns, as text since they exceed a JSON number."""
+    return [found.groupdict() for found in _ANCHOR.finditer(text)]
+
+
+def _lanes(spans: Sequence[Span]) -> dict[int, int]:
+    """Lane of each span by its place: its thread's, or one per pipeline slot where a thread's runs overlap."""
+    roots = {(span.pid, span.inv): span for span in spans if span.name == ROOT}
+    crowded, busy_until = set(), {}
+    for root in sorted(roots.values(), key=lambda span: span.ts):
+        thread = (root.pid, root.tid)
+        if root.ts < busy_until.get(thread, root.ts):
+            crowded.add(thread)
+        busy_until[thread] = max(root.end, busy_until.get(thread, root.end))
+    lanes = {}
+    for index, span in enumerate(spans):
+        root = roots.get((span.pid, span.inv), span)
+        slot = int(root.attrs.get("slot_id", 0)) if (span.pid, span.tid) in crowded else 0
+        lanes[index] = span.tid + max(slot, 0) * _LANE_STEP
+    return lanes
+
+
+def swimlane(spans: Sequence[Span], anchors: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """A Chrome trace of what processes and threads did when, on the host's clock.
+
+    Arrows "task dispatch" lead from the submission of a task to each of its dispatches. Device spans have a clock of
+    their own, so they are listed beside.
+    """
+    host = [span for span in spans if not span.on_device]
+    lanes = _lanes(host)
+    events: list[dict[str, Any]] = []
+    for pid in dict.fromkeys(span.pid for span in host):
+        events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": f"process {pid}"}})
+    for (pid, lane), tid in {(span.pid, lanes[i]): span.tid for i, span in enumerate(host)}.items():
+        name = f"thread {tid}" + (f", slot {lane // _LANE_STEP}" if lane != tid else "")
+        events.append({"ph": "M", "pid": pid, "tid": lane, "name": "thread_name", "args": {"name": name}})
+    submitted: dict[tuple[Any, ...], tuple[Span, int]] = {}
+    for index, span in enumerate(host):
+        place = {"pid": span.pid, "tid": lanes[index]}
+        about = {"inv": span.inv, "hid": span.hid, "depth": span.depth, **span.attrs}
+        events.append(
+            {"ph": "X", **place, "name": span.name, "ts": span.ts / 1e3, "dur": span.dur / 1e3, "args": about}
+        )
+        if span.name.endswith(".submit"):
+            submitted[_task_of(span)] = (span, lanes[index])
+    for index, span in enumerate(host):
+        if span.name.endswith(".dispatch") and _task_of(span) in submitted:
+            source, lane = submitted[_task_of(span)]
+            arrow = {"cat": "task", "name": "task dispatch", "id": index}
+            events.append({"ph": "s", **arrow, "pid": source.pid, "tid": lane, "ts": source.ts / 1e3})
+            events.append({"ph": "f", "bp": "e", **arrow, "pid": span.pid, "tid": lanes[index], "ts": span.ts / 1e3})
+    device = [
+        {"name": s.name, "ts_ns": s.ts, "dur_ns": s.dur, "pid": s.pid, "tid": s.tid, "inv": s.inv, "hid": s.hid,
+         "depth": s.depth, "attrs": s.attrs}
+        for s in spans if s.on_device
+    ]  # fmt: skip
+    return {"traceEvents": events, "clockAnchors": list(anchors), "unalignedDeviceSpans": device}
+
+
+def _task_of(span: Span) -> tuple[Any, ...]:
+    level = span.name.rpartition(".")[0]
+    return (span.pid, level, span.attrs.get("run_id"), span.attrs.get("task_slot"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 1 when the log cannot be read, 2 when runs do not overlap."""
     parser = argparse.ArgumentParser(prog="strace_timing", description="Where the time of traced runs goes.")
@@ -247,7 +314,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     view.add_argument("--tree", action="store_true", help="medians of the busiest program's spans")
     view.add_argument("--assert-native-overlap", action="store_true", help="check that preparation overlaps runs")
     parser.add_argument("--require-hidden-prepare", action="store_true", help="with it: preparation ends in time")
-    parser.add_argument("--trace-out", type=Path, metavar="FILE", help="also write a Chrome trace")
+    parser.add_argument("--trace-out", type=Path, metavar="FILE", help="also write a Chrome trace, a process per run")
+    parser.add_argument("--swimlane", type=Path, metavar="FILE", help="also write one of processes and threads")
     chosen = parser.parse_args(arguments)
     if chosen.require_hidden_prepare and not chosen.assert_native_overlap:
         parser.error("--require-hidden-prepare goes with --assert-native-overlap")
@@ -257,6 +325,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         runs = group_invocations(spans)
         if chosen.trace_out is not None:
             write_trace(runs, chosen.trace_out)
+        if chosen.swimlane is not None:
+            chosen.swimlane.write_text(json.dumps(swimlane(spans, parse_anchors(text))), encoding="utf-8")
     except OSError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return 1

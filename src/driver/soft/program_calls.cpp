@@ -240,8 +240,14 @@ void ProgramCalls::leave_phases(const std::string& args, const abi::RunResult& r
   const auto at = [&](std::int64_t ns) { return begin + counts_of(std::chrono::nanoseconds(ns)); };
   char* const bytes = reinterpret_cast<char*>(buffer);
   abi::PhaseHeader header{};
-  const abi::PhaseSpan wall{begin, at(static_cast<std::int64_t>(result.wall_ns))};
-  std::memcpy(bytes + sizeof header, &wall, sizeof wall);
+  const auto leave = [&](abi::Phase phase, const abi::TimingWindow& window) {  // among those of the first thread
+    if (window.end_ns <= window.begin_ns) return;
+    const abi::PhaseSpan span{at(window.begin_ns), at(window.end_ns)};
+    std::memcpy(bytes + sizeof header + static_cast<std::size_t>(phase) * sizeof span, &span, sizeof span);
+  };
+  leave(abi::Phase::kRunWall, {0, static_cast<std::int64_t>(result.wall_ns)});
+  leave(abi::Phase::kOrchWindow, result.orchestration);
+  leave(abi::Phase::kSchedWindow, result.scheduling);
   for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
     const abi::TimingWindow& window = result.timing_slots[slot];
     if (window.end_ns <= window.begin_ns) continue;

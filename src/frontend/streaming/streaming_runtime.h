@@ -22,6 +22,7 @@ class StreamingRuntime : public Runtime {
     return graph_.configure(sizes, heaps, graph::Lifetime::kScopes);
   }
   bool checks_argument_count() const override { return true; }
+  bool runs_tasks_while_submitting() const override { return true; }
   int most_lanes() const override { return INT32_MAX; }
   void begin_tasks(const abi::RunImage&) override {}
   void finish_tasks() override;

@@ -56,6 +56,7 @@ class WholeGraphRuntime : public Runtime {
   }
   // Callables of this runtime have no say in it: older code relies on that.
   bool checks_argument_count() const override { return false; }
+  bool runs_tasks_while_submitting() const override { return false; }
   int most_lanes() const override { return INT16_MAX; }
   void begin_tasks(const abi::RunImage& image) override;
   void finish_tasks() override;

@@ -31,3 +31,13 @@ def test_device_times_can_be_switched_off_alone_and_all_lines_by_the_level(varia
     assert any(name == "chip.run" for name, _ in spans) == host, done.stderr
     assert any("clk=dev" in attributes for _, attributes in spans) == device, done.stderr
     assert ("[CLOCK_ANCHOR]" in done.stderr) == host
+
+
+def test_a_run_whose_tasks_begin_while_it_submits_times_both():
+    done = subprocess.run([sys.executable, str(SCENE), "-p", "a2a3sim"], capture_output=True, text=True, check=True)
+    first = {}
+    for name, start, length in re.findall(r"name=(\S+) ts=(\d+) dur=(\d+) clk=dev", done.stderr):
+        first.setdefault(name.partition("device_wall")[2], (int(start), int(start) + int(length)))
+    assert set(first) == {"", ".orch", ".sched"}, done.stderr
+    assert first[".sched"][0] <= first[".orch"][0] < first[".orch"][1] <= first[".sched"][1]
+    assert first[".sched"][1] <= first[""][1], "counted from the first phase, which begins after the run"

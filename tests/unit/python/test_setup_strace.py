@@ -82,11 +82,46 @@ def test_overlap(second, hidden, words):
 def test_the_command_line(tmp_path, capsys):
     log, trace = tmp_path / "log", tmp_path / "trace.json"
     log.write_text("\n".join(run(1, 0)))
-    assert st.main([str(log), "--tree", "--trace-out", str(trace)]) == 0
+    lanes = tmp_path / "lanes.json"
+    assert st.main([str(log), "--tree", "--trace-out", str(trace), "--swimlane", str(lanes)]) == 0
     assert "medians of 1 runs" in capsys.readouterr().out
     events = json.loads(trace.read_text())["traceEvents"]
     assert {event["tid"] for event in events if event["ph"] == "X"} == {0, 1} and len(events) == 7
+    assert len(json.loads(lanes.read_text())["unalignedDeviceSpans"]) == 3
     assert st.main([str(log), "--assert-native-overlap"]) == 2 and "no two runs" in capsys.readouterr().err
     assert st.main([str(tmp_path / "none")]) == 1 and "none" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         st.main([str(log), "--require-hidden-prepare"])
+
+
+def test_the_swimlane_has_the_host_by_threads_and_the_device_beside():
+    second = line("chip.run", 1500, 1000, inv=2, more=" slot_id=1"), line("chip.run.bind", 1500, 10, 2, depth=1)
+    later = line("chip.run", 9000, 10, inv=3, pid=8, more=" slot_id=1")
+    text = "\n".join(
+        [line("chip.run", 1000, 1000, more=" slot_id=0"), *second, later, *run(4, 10**6, device=True)[3:4]]
+    )
+    trace = st.swimlane(st.parse_spans(text), st.parse_anchors("[CLOCK_ANCHOR] v=1 pid=7 mono_ns=5 wall_ns=99"))
+    bars = [(e["pid"], e["tid"], e["name"], e["ts"]) for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert bars[0] == (7, 7, "chip.run", 1.0) and bars[3] == (8, 8, "chip.run", 9.0)
+    assert bars[1][1] == bars[2][1] != 7, "a run that overlaps another of its thread has a lane of its own"
+    names = [e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M"]
+    assert names == ["process 7", "process 8", "thread 7", "thread 7, slot 1", "thread 8"]
+    assert trace["clockAnchors"] == [{"pid": "7", "mono_ns": "5", "wall_ns": "99"}]
+    (wall,) = trace["unalignedDeviceSpans"]
+    assert wall == {"name": "chip.run.runner_run.device_wall", "ts_ns": 0, "dur_ns": 50_000, "pid": 7, "tid": 7,
+                    "inv": 4, "hid": "ab", "depth": 2, "attrs": {"clk": "dev"}}  # fmt: skip
+
+
+def test_the_swimlane_leads_from_a_submission_to_its_dispatches():
+    def task(name, ts, more):
+        return line(f"l3.{name}", ts, 5, more=f" run_id=1 task_slot={more}")
+
+    text = [
+        task("submit", 10, 3),
+        task("submit", 20, 4),
+        task("dispatch", 30, "4 group_index=0"),
+        task("dispatch", 40, 9),
+    ]
+    events = st.swimlane(st.parse_spans(text), [])["traceEvents"]
+    arrows = [(e["ph"], e["ts"]) for e in events if e["name"] == "task dispatch"]
+    assert arrows == [("s", 0.02), ("f", 0.03)]
