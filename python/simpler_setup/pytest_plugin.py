@@ -22,7 +22,7 @@ from .errors import SceneError
 from .log_config import DEFAULT_LOG_LEVEL, parse_level  # also names the levels, for pytest's --log-level
 from .platforms import counts_as, emulation_note, parse_platform
 from .scene import options, selection
-from .scene.declarations import SceneTestLevel, check_manual, unsupported_reason
+from .scene.declarations import UNSUPPORTED_LEVELS, SceneTestLevel, check_manual, unsupported_reason
 from .scene.workers import close_soon, close_worker, open_worker
 from .session_alarm import SessionAlarm, answer_stack_requests
 
@@ -524,6 +524,24 @@ def st_device_ids(request: pytest.FixtureRequest, device_pool: DevicePool) -> It
         yield ids
     finally:
         device_pool.release(ids)
+
+
+@pytest.fixture(scope="session")
+def st_network1_peer() -> Any:
+    """The other host of a test of level 4. There is no such worker, so the test is skipped with the reason."""
+    pytest.skip(UNSUPPORTED_LEVELS[SceneTestLevel.NETWORK1])
+
+
+@pytest.fixture
+def st_network1_remote_device_ids(st_network1_peer: Any) -> Any:
+    """Devices of the other host, as many as the marker network1_remote_device_count says."""
+    return st_network1_peer.remote_device_ids
+
+
+@pytest.fixture
+def st_network1_logs(st_network1_peer: Any) -> Any:
+    """Where the processes of both hosts leave their logs."""
+    return st_network1_peer
 
 
 @pytest.hookimpl(hookwrapper=True)

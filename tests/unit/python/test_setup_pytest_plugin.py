@@ -364,6 +364,18 @@ def test_a_wrong_device_count_fails_the_test(session):
     assert ran.rc == 1 and "device_count takes a whole number of at least 1, got 'two'" in ran.out
 
 
+def test_tests_of_two_hosts_are_skipped_with_the_reason(session):
+    text = """
+    import pytest
+
+    @pytest.mark.network1_remote_device_count(1)
+    def test_both(st_network1_peer, st_network1_remote_device_ids, st_network1_logs):
+        raise AssertionError("there is no other host")
+    """
+    ran = on_sim(session, "--strict-markers", test_hosts=text)
+    assert ran.counts() == {"skipped": 1} and "level 4 needs Worker(level=4)" in ran.out
+
+
 def test_options_and_markers_are_listed(session):
     text = session("--help", test_functions=FUNCTIONS).out
     for (
