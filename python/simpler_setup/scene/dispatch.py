@@ -28,6 +28,7 @@ Plan = Sequence[tuple[Any, Sequence[dict[str, Any]]]]
 
 _START_S = 120.0  # what a child gets to start, to import and to compile, above the time of its cases
 _PR_SET_PDEATHSIG = 1
+_DISPATCHER_VARIABLE = "SIMPLER_DISPATCHER_PID"
 
 
 def follow_dispatcher() -> bool:
@@ -37,6 +38,10 @@ def follow_dispatcher() -> bool:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        os.kill(int(os.environ.get(_DISPATCHER_VARIABLE, os.getpid())), 0)
+    except ProcessLookupError:  # it died while this process started
+        raise SystemExit("the dispatcher is gone: nothing was run") from None
     return True
 
 
@@ -105,7 +110,8 @@ class Dispatcher:
 
         cases = sum(len(cases) for _, cases in part)
         limit = _START_S + cases * (self.timeout_s + 10.0) if self.timeout_s else None
-        return Job(label, 1, build, env={**os.environ, JOURNAL_VARIABLE: str(journal)}, timeout_s=limit)
+        env = {**os.environ, JOURNAL_VARIABLE: str(journal), _DISPATCHER_VARIABLE: str(os.getpid())}
+        return Job(label, 1, build, env=env, timeout_s=limit)
 
     def _account(self, result: JobResult, part: Plan, journal: Path) -> list[tuple[Any, list[dict[str, Any]]]]:
         """Take over what a child did; returns the cases that it did not get to because it died."""

@@ -102,10 +102,10 @@ def start(script, tmp_path):
     env["MARK"] = str(tmp_path / "mark")
     env.pop("SIMPLER_CASE_JOURNAL", None)
 
-    def run_script(*arguments, command=None):
+    def run_script(*arguments, command=None, **variables):
         return subprocess.Popen(
             command or [sys.executable, str(script), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**env, **variables}, cwd=tmp_path,
         )  # fmt: skip
 
     return run_script
@@ -232,6 +232,15 @@ def test_nothing_outlives_the_dispatcher(start, tmp_path, number):
         assert child.returncode == 130 and ", interrupted ===" in out
     elif alive(helper):
         os.kill(helper, signal.SIGKILL)
+
+
+def test_a_child_whose_dispatcher_died_while_it_started_runs_nothing(start, tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait(100)
+    environment = {"SIMPLER_CASE_JOURNAL": str(tmp_path / "journal"), "SIMPLER_DISPATCHER_PID": str(dead.pid)}
+    child = start(*SIM, "--case", "TestOk0::", **environment)
+    out, errors = child.communicate(timeout=100)
+    assert child.returncode == 1 and "the dispatcher is gone" in errors and "TestOk0" not in out
 
 
 def test_ctrl_c_without_children(start, tmp_path):
