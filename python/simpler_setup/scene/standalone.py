@@ -1,7 +1,7 @@
 """`python test_x.py -p a2a3sim ...` and `simpler run`: scene classes of files, without pytest.
 
-Exit codes: 0 all passed (or nothing matched a filter), 1 a case failed, 2 a wrong command line or selection,
-130 Ctrl-C.
+Exit codes: 0 all passed (or nothing matched a filter), 1 a case failed or nobody reads the output any more, 2 a wrong
+command line or selection, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -123,6 +123,9 @@ def run_sources(
     except (UsageError, selection.SelectionError) as error:
         print(f"ERROR: {error}", file=sys.stderr, flush=True)
         return 2
+    except BrokenPipeError:  # as in `python test_x.py -p a2a3sim | head -3`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python itself still writes at the end
+        return 1
 
 
 def _own_command() -> str:

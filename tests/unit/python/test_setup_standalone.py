@@ -73,12 +73,13 @@ def run(tmp_path_factory):
     env = {**os.environ, "PYTHONPATH": path, "SETUP_FAKES": "1", "SIMPLER_OUTPUT_DIR": str(folder / "outputs")}
     cache = {}
 
-    def run_script(*arguments, emulated=""):
-        key = (*arguments, emulated)
+    def run_script(*arguments, emulated="", stdout=subprocess.PIPE):
+        key = (*arguments, emulated, stdout)
         if key not in cache:
             cache[key] = subprocess.run(
                 [sys.executable, str(script), *arguments],
-                capture_output=True,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
                 text=True,
                 env={**env, "SIMPLER_EMULATED_VENDOR": emulated},
                 check=False,
@@ -229,3 +230,13 @@ def test_help_names_the_options(run):
         flag
     ) in "--platform --case --manual --enable-l2-swimlane --dump-tensor --sim-clusters --exitfirst --list".split():
         assert flag in out
+
+
+def test_a_reader_that_left_ends_the_run_without_a_traceback(run):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run(*SIM, stdout=writer)
+    finally:
+        os.close(writer)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr, done.stderr
