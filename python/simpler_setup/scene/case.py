@@ -14,7 +14,7 @@ from typing import Any, Callable
 from ..errors import SceneError
 from . import arrays, callables, compare, handles, runs, selection, task_args
 from .arguments import TaskArgsBuilder
-from .declarations import RING_KEYS, SceneTestLevel, check_config, unsupported_reason
+from .declarations import RING_KEYS, SceneTestLevel, check_config, check_subclass, unsupported_reason
 
 _GOLDEN_THREADS = 8  # more threads do not speed small golden functions up, and starve a busy machine
 
@@ -95,6 +95,10 @@ class SceneTestCase:
     SKIP_GOLDEN: bool = False
     #: Environment during each run.
     RUNTIME_ENV: dict[str, Any] = {}
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        check_subclass(cls)
 
     # -- hooks ----------------------------------------------------------------------------------------------------
 

@@ -91,6 +91,24 @@ def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[T], T]:
     return decorate
 
 
+def check_subclass(cls: Any) -> None:
+    """What a subclass of a decorated scene declares anew is checked and resolved as the decorator does it.
+
+    Its table tells by its form which level it is for: a decorator of its own, with another level, may follow.
+    """
+    own, name = vars(cls), cls.__qualname__
+    if not hasattr(cls, "_st_runtime"):
+        return
+    if "CALLABLE" in own or "RUNTIME_ENV" in own:
+        cls._st_dir = str(_folder_of(cls))
+    table = own.get("CALLABLE")
+    if table:
+        check = _check_host_callable if "callables" in table else _check_chip_callable
+        cls.CALLABLE = check(name, table, _folder_of(cls))
+    check_cases(name, own.get("CASES", []))
+    _check_attributes(name, cls)
+
+
 # -- where a class comes from -------------------------------------------------------------------------------------
 
 

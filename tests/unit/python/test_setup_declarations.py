@@ -29,6 +29,22 @@ def test_sources_are_relative_to_the_file_and_the_original_table_is_kept():
     assert table["incores"][0]["source"] == "k.cpp" and cls._st_level == 2 and cls._st_runtime == "host_build_graph"
 
 
+def test_a_subclass_of_a_scene_is_resolved_and_checked_without_a_decorator_of_its_own():
+    scene = declare(cases=[case()])
+
+    class Other(scene):
+        CALLABLE = {**CHIP, "incores": [{**KERNEL, "source": "other.cpp"}]}
+        CASES = [case(name="b")]
+
+    assert Other.CALLABLE["incores"][0]["source"] == os.path.join(HERE, "other.cpp") and Other._st_dir == HERE
+    with pytest.raises(ValueError, match=r"Wrong\.CASES\[0\] has no 'platforms'"):
+        type("Wrong", (scene,), {"CASES": [{"name": "b"}]})
+    with pytest.raises(ValueError, match=r"Wrong\.CALLABLE\['orchestration'\] has no 'source'"):
+        type("Wrong", (scene,), {"CALLABLE": {"orchestration": {"function_name": "f"}}})
+    host = type("Host", (scene,), {"CALLABLE": {"orchestration": lambda *a: None, "callables": []}})
+    assert scene_test(level=3, runtime="host_build_graph")(host)._st_level == 3
+
+
 def test_levels():
     assert [int(level) for level in SceneTestLevel] == [2, 3, 4]
     assert scene_level(3)(lambda: None)._st_level == SceneTestLevel.HOST
