@@ -40,6 +40,7 @@ static int own_detail() { return detail::answer(); }
 #include <pto/common/fifo.hpp>
 #include <pto/common/pto_tile.hpp>
 #include <pto/common/type.hpp>
+#include <pto/npu/a5/utils.hpp>
 #include "pto/comm/async_common/async_types.hpp"
 #include "pto/comm/comm_types.hpp"
 #include "pto/comm/pto_comm_inst.hpp"
@@ -117,6 +118,31 @@ TEST(TileEnvironment, TakesOneValueForEachDynamicDimension) {
   EXPECT_EQ(global.GetShape(3), 6);
   EXPECT_EQ(global.GetStride(0), 100);
   EXPECT_EQ((decltype(global)::GetShape<2>()), 3);
+}
+TEST(TileEnvironment, TakesBracesForShapesAndStridesAndDeducesDynamicOnes) {
+  float memory[1];
+  const GlobalTensor<float, Shape<1, 1, 1, DYNAMIC, DYNAMIC>, Stride<1, 1, 1, DYNAMIC, 1>> braces(memory, {4, 8}, {16});
+  EXPECT_EQ(braces.GetShape(3), 4);
+  EXPECT_EQ(braces.GetShape(4), 8);
+  EXPECT_EQ(braces.GetStride(3), 16);
+  const size_t rows = 3;
+  const GlobalTensor<float, Shape<>, Stride<>> deduced(memory, pto::Shape(1, 1, 1, rows, 8),
+                                                       pto::Stride(24, 24, 24, 8, 1));
+  EXPECT_EQ(deduced.GetShape(3), 3);
+  EXPECT_EQ(deduced.GetStride(3), 8);
+}
+TEST(TileEnvironment, AccumulatesInScalarsOfShortFloats) {
+  const auto run = [](auto x) {
+    x += 2.5f;
+    x *= x;
+    x -= decltype(x)(1.0f);
+    x /= 2;
+    return static_cast<float>(x);
+  };
+  EXPECT_EQ(run(::bfloat16_t(1.0f)), 5.625f);
+  EXPECT_EQ(run(::half(1.0f)), 5.625f);
+  ::bfloat16_t coarse(256.0f);
+  EXPECT_EQ(static_cast<float>(coarse += 1.0f), 256.0f) << "each result is rounded";
 }
 TEST(TileEnvironment, DescribesDenseMatrices) {
   using Nz = TileShape2D<::half, 64, 48, Layout::NZ>;

@@ -64,6 +64,10 @@ struct bfloat16_t {
   constexpr bfloat16_t(float value)
       : bits(pto::tile_detail::bfloat_bits_from_float(value)) {}  // NOLINT: implicit like float
   constexpr operator float() const { return pto::tile_detail::float_from_bfloat_bits(bits); }  // NOLINT
+  constexpr bfloat16_t& operator+=(float value) { return *this = *this + value; }
+  constexpr bfloat16_t& operator-=(float value) { return *this = *this - value; }
+  constexpr bfloat16_t& operator*=(float value) { return *this = *this * value; }
+  constexpr bfloat16_t& operator/=(float value) { return *this = *this / value; }
 };
 static_assert(sizeof(bfloat16_t) == 2 && std::is_trivially_copyable<bfloat16_t>::value,
               "bfloat16_t is two plain bytes");
@@ -77,6 +81,10 @@ struct half {
   half() = default;
   constexpr half(float value) : bits(pto::tile_detail::half_bits_from_float(value)) {}  // NOLINT: implicit like float
   constexpr operator float() const { return pto::tile_detail::float_from_half_bits(bits); }  // NOLINT
+  constexpr half& operator+=(float value) { return *this = *this + value; }
+  constexpr half& operator-=(float value) { return *this = *this - value; }
+  constexpr half& operator*=(float value) { return *this = *this * value; }
+  constexpr half& operator/=(float value) { return *this = *this / value; }
 };
 #endif
 static_assert(sizeof(half) == 2 && std::is_trivially_copyable<half>::value, "half is two plain bytes");

@@ -43,7 +43,7 @@ struct Shape {
   Shape() { Numbers::fill(shape); }
   template <class... N, class = typename std::enable_if<(sizeof...(N) > 0) &&
                                                         (std::is_convertible<N, int64_t>::value && ...)>::type>
-  explicit Shape(N... values) {
+  Shape(N... values) {  // NOLINT: braces in place of a shape, as in Global(data, {rows, cols})
     static_assert(sizeof...(N) == 5 || sizeof...(N) == Numbers::kDynamic,
                   "a Shape takes five values or one for each DYNAMIC dimension");
     Numbers::fill(shape, values...);
@@ -60,7 +60,7 @@ struct Stride {
   Stride() { Numbers::fill(stride); }
   template <class... N, class = typename std::enable_if<(sizeof...(N) > 0) &&
                                                         (std::is_convertible<N, int64_t>::value && ...)>::type>
-  explicit Stride(N... values) {
+  Stride(N... values) {  // NOLINT: as for Shape
     static_assert(sizeof...(N) == 5 || sizeof...(N) == Numbers::kDynamic,
                   "a Stride takes five values or one for each DYNAMIC dimension");
     Numbers::fill(stride, values...);
@@ -234,6 +234,8 @@ template <class T, class Address> PTO_INLINE void TASSIGN(T& object, Address add
   } else if constexpr (std::is_pointer<Address>::value) {
     tile_detail::TilePlace::of(object) = tile_detail::place_tile<T>(reinterpret_cast<uintptr_t>(address));
   } else {
+    static_assert(std::is_integral<Address>::value || std::is_enum<Address>::value,
+                  "TASSIGN: a tile's place is a number of bytes (an integer) or an address");
     tile_detail::TilePlace::of(object) = tile_detail::place_tile<T>(static_cast<uint64_t>(address));
   }
 }

@@ -73,38 +73,39 @@ struct Min {
   template <class T> PTO_INLINE T operator()(T a, T b) const { return b < a ? b : a; }
 };
 
-template <class T> PTO_INLINE constexpr void need_integers() {
+// Created at the start of an operation: so this sentence comes before what the compiler says of the operator.
+template <class T> struct NeedIntegers {
   static_assert(kInteger<T>, "bitwise instructions take integer tiles");
-}
+};
 struct And {
   template <class T> PTO_INLINE T operator()(T a, T b) const {
-    need_integers<T>();
+    NeedIntegers<T>();
     return static_cast<T>(a & b);
   }
 };
 struct Or {
   template <class T> PTO_INLINE T operator()(T a, T b) const {
-    need_integers<T>();
+    NeedIntegers<T>();
     return static_cast<T>(a | b);
   }
 };
 struct Xor {
   template <class T> PTO_INLINE T operator()(T a, T b) const {
-    need_integers<T>();
+    NeedIntegers<T>();
     return static_cast<T>(a ^ b);
   }
 };
 // Counts of the width and more shift everything out; negative counts are such counts.
 struct ShiftLeft {
   template <class T> PTO_INLINE T operator()(T a, T b) const {
-    need_integers<T>();
+    NeedIntegers<T>();
     const Wrapping<T> count = static_cast<Wrapping<T>>(b), width = sizeof(T) * 8;
     return static_cast<T>(count < width ? static_cast<Wrapping<T>>(a) << (count & (sizeof(Wrapping<T>) * 8 - 1)) : 0);
   }
 };
 struct ShiftRight {
   template <class T> PTO_INLINE T operator()(T a, T b) const {
-    need_integers<T>();
+    NeedIntegers<T>();
     const Wrapping<T> count = static_cast<Wrapping<T>>(b), last = sizeof(T) * 8 - 1;
     const T half_way = static_cast<T>(a >> (count < last ? count : last));  // signed: all sign bits from here on
     return std::is_signed<T>::value || count <= last ? half_way : T(0);
@@ -132,7 +133,7 @@ struct Neg {
 };
 struct Not {
   template <class T> PTO_INLINE T operator()(T a) const {
-    need_integers<T>();
+    NeedIntegers<T>();
     return static_cast<T>(~a);
   }
 };

@@ -295,11 +295,20 @@ template <class TileT> PTO_INLINE TileView<TileT> source(TileT& tile, int rows, 
 template <class TileT> PTO_INLINE TileView<TileT> source(TileT& tile, const char* instruction) {
   return source(tile, tile.GetValidRow(), tile.GetValidCol(), instruction);
 }
+// A value per row, as reductions leave them. Kernels compute with these through row views of all of them (TRESHAPE), also
+// when only some rows are valid.
+template <class TileT> constexpr bool kColumnVector = TileT::Cols == 1 && !TileT::isRowMajor && !TileT::isBoxedLayout;
+
 // Part of a tile has been written, and the instruction is done. After its sources were asked for: one may be `tile`.
-template <class TileT> PTO_INLINE RecordEvent wrote(TileT&, const TileView<TileT>& part) {
-  if (watches_memory() && part.rows > 0 && part.cols > 0)
-    sim_state.hooks.tile_written(&kTileKind<TileT>, part.base, first_of(part.row), first_of(part.col), part.rows,
-                                 part.cols);
+// Column vectors count as written in all rows.
+template <class TileT> PTO_INLINE RecordEvent wrote(TileT& tile, const TileView<TileT>& part) {
+  if (watches_memory() && part.rows > 0 && part.cols > 0) {
+    if constexpr (kColumnVector<TileT>)
+      sim_state.hooks.tile_written(&kTileKind<TileT>, TilePlace::of(tile), 0, 0, TileT::Rows, 1);
+    else
+      sim_state.hooks.tile_written(&kTileKind<TileT>, part.base, first_of(part.row), first_of(part.col), part.rows,
+                                   part.cols);
+  }
   return {};
 }
 

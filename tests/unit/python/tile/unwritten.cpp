@@ -11,6 +11,7 @@ using Whole = GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 
 using Vec = Tile<TileType::Vec, float, 16, 32>;
 using Part = Tile<TileType::Vec, float, 16, 32, BLayout::RowMajor, DYNAMIC, DYNAMIC>;
 using Column = Tile<TileType::Vec, float, 16, 8, BLayout::RowMajor, 16, 1>;
+using Statistics = Tile<TileType::Vec, float, 32, 1, BLayout::ColMajor, DYNAMIC, 1>;
 using Row = Tile<TileType::Vec, float, 1, 32>;
 using Mask = Tile<TileType::Vec, uint8_t, 16, 32>;
 using Index = Tile<TileType::Vec, int32_t, 16, 32>;
@@ -142,6 +143,22 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
       TADDS(other, tile, 2.0f);
       TSEL(tile, mask, other, tile);
       break;
+    case 8: {  // a value for some of the rows, computed with through a view of all
+      Statistics statistics(5);
+      TASSIGN(statistics, 0x3000);
+      part.SetValidShape(5, 32);
+      TEXPANDS(part, 2.0f);
+      TROWMAX(statistics, part, out);
+      TRESHAPE(row, statistics);
+      TMULS(row, row, 0.5f);
+      TASSIGN(part, 0x0);
+      TROWEXPANDADD(part, part, statistics);
+      TROWEXPANDADD(part, part, statistics);
+      part.SetValidShape(11, 32);
+      TASSIGN(part, 5 * 32 * 4);
+      TADDS(part, part, 2.0f);
+      break;
+    }
     default: break;
   }
   TSTORE(whole, tile);
