@@ -4,7 +4,7 @@
 #   make demo     build, install into .venv, run one scene on the simulator
 #   make test     C++ tests, Python tests, examples and acceptance suites
 #   make bench    benchmarks against the budgets of docs/architecture.md
-#   make soak     10 million random tasks against the model, C++ tests under random delays, every suite 20 times (see tools/soak)
+#   make soak     10 million random tasks against the model, C++ tests with delays, every suite 20 times (tools/soak)
 #   make fuzz     random input, with clang
 #   make lint     ruff and clang-format, changing nothing        make format   let them rewrite the sources
 #   make clean    remove build results and caches                make distclean   remove .venv as well

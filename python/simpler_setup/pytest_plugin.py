@@ -245,6 +245,10 @@ def _scene_class(item: pytest.Item) -> Any | None:
     return cls if hasattr(cls, "_st_level") else None
 
 
+def _manual_mode(config: pytest.Config) -> str:
+    return _option(config, "--manual", "exclude") or "exclude"
+
+
 def _level_allows(config: pytest.Config, level: int | None) -> bool:
     """Whether the level filters let an item run; level None is an ordinary test, which `--level` leaves out."""
     wanted, excluded = _option(config, "--level"), _option(config, "--exclude-level")
@@ -260,8 +264,7 @@ def _keeps_scene(config: pytest.Config, item: pytest.Item, cls: Any, selectors: 
     overridden = cls.test_run is not module.SceneTestCase.test_run
     if not cls.CASES and (overridden or getattr(item, "originalname", item.name) != "test_run"):
         return True  # a test method of its own
-    mode = _option(config, "--manual", "exclude") or "exclude"
-    return bool(selection.matching_cases(cls, _option(config, "--platform"), selectors, mode))
+    return bool(selection.matching_cases(cls, _option(config, "--platform"), selectors, _manual_mode(config)))
 
 
 def _is_manual(item: pytest.Item, platform: str | None) -> bool:
@@ -284,10 +287,10 @@ def _is_manual(item: pytest.Item, platform: str | None) -> bool:
     return found
 
 
-def _check_platforms(item: pytest.Item, platform: str | None, names: Sequence[str]) -> None:
-    """UsageError for a name that is no platform. Without `--platform` the marker may be another project's."""
+def _check_platforms(item: pytest.Item, names: Sequence[str]) -> None:
+    """UsageError for a name that is no platform."""
     try:
-        for name in names if platform is not None else ():
+        for name in names:
             parse_platform(name)
     except ValueError as error:
         raise pytest.UsageError(f"{item.nodeid}: platforms marker: {error}") from error
@@ -295,16 +298,17 @@ def _check_platforms(item: pytest.Item, platform: str | None, names: Sequence[st
 
 def _keeps_other(config: pytest.Config, item: pytest.Item) -> bool:
     platform, runtime = _filter_platform(config), _option(config, "--runtime")
-    if not selection.manual_allows(_is_manual(item, platform), _option(config, "--manual", "exclude") or "exclude"):
+    if not selection.manual_allows(_is_manual(item, platform), _manual_mode(config)):
         return False
     platforms = item.get_closest_marker("platforms")
     if platforms is not None:
         names = [name for part in platforms.args for name in ([part] if isinstance(part, str) else part)]
-        _check_platforms(item, platform, names)
-        if platform is None:
+        if platform is None:  # names are not checked then: the marker may be another project's
             item.add_marker(pytest.mark.skip(reason=f"needs --platform, one of {', '.join(names)}"))
-        elif platform not in names:
-            return False
+        else:
+            _check_platforms(item, names)
+            if platform not in names:
+                return False
     marked = item.get_closest_marker("runtime")
     if runtime is not None and marked is not None and runtime not in marked.args:
         return False
@@ -367,7 +371,7 @@ def _warn_about_selectors(
     config: pytest.Config, platform: str, selectors: Sequence[selection.Selector], items: Sequence[pytest.Item]
 ) -> None:
     classes = list(dict.fromkeys(cls for cls in map(_scene_class, items) if cls is not None))
-    mode = _option(config, "--manual", "exclude") or "exclude"
+    mode = _manual_mode(config)
     for selector in selectors if classes else ():
         problem = selection.selector_problem(selector, classes)
         if problem is not None:

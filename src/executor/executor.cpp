@@ -389,7 +389,6 @@ void Executor::monitor() {
 // Under monitor_mutex_.
 void Executor::tick() {
   int running = 0, stuck = 0;
-  std::uint64_t sequences = 0;
   const int count = worker_count_.load(std::memory_order_acquire);
   for (int i = 0; i < count; ++i) {
     Worker& worker = *workers_[i];
@@ -398,13 +397,12 @@ void Executor::tick() {
     worker.stuck = (sequence & 1) != 0 && sequence == worker.seen_sequence;
     worker.seen_sequence = sequence;
     stuck += worker.stuck;
-    sequences += sequence;
   }
   if (stuck != stuck_.load(std::memory_order_relaxed)) {
     stuck_.store(stuck, std::memory_order_relaxed);
     refresh_limit();
   }
-  if (order_.enabled()) watch_turns(stuck > 0, sequences + completed());
+  if (order_.enabled()) watch_turns(stuck > 0, activity());
   for (;;) {
     const WorkerGate::Counts counts = gate_.counts();
     if (counts.awake() >= counts.limit || !work_visible(nullptr)) break;
@@ -413,7 +411,7 @@ void Executor::tick() {
   }
   notify_if_awaited(kAnySlot);
   if (!order_.enabled()) find_neglected();
-  watch_progress(running, sequences + completed());
+  watch_progress(running, activity());
   if (give_up_ != nullptr) watch_orchestration();
 }
 

@@ -116,9 +116,9 @@ class Executor {
   static constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
   static constexpr std::chrono::milliseconds kMonitorTick{1};
   static constexpr std::chrono::microseconds kSubmitterSpin{20};  // most waits for one short task are over by then
-  // How long after a time-out no kernel needs to return before those that still run are given up, and the device with
-  // them; after another failure, the scheduler's limit applies. So many lanes that end one by one on a busy machine are
-  // no loss.
+  // After a time-out the kernels that still run are given up, and the device with them, when none of them has returned for
+  // so long; after another failure, for the scheduler's limit. A busy machine may take longer in all, one kernel after
+  // another.
   static constexpr std::chrono::milliseconds kGraceAfterTimeout{1000};
   static constexpr int kHeldBackShare = 20;  // of the scheduler's limit: how long cores are held back without progress
   static constexpr std::uint32_t kBusyStreak =

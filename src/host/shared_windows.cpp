@@ -236,8 +236,8 @@ bool SharedWindows::abandoned(const Header& header) {
   return true;
 }
 
-// Removes what members left that died before all had joined. Of objects in use it takes no lock: their members would wait for
-// this process, which may be slow, up to their limit. What looks abandoned without the lock is looked at again with it.
+// Removes what members left that died before all had joined. Of objects in use it takes no lock: their members would
+// wait for this process, which may be slow, up to their limit. What looks abandoned is looked at again with the lock.
 void SharedWindows::remove_abandoned(const std::string& except) {
   DIR* const folder = opendir(kFolder);
   if (folder == nullptr) return;

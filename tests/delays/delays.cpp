@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD that delays a program at random where its threads and processes meet: when one begins, around
 // locks, waits, wakes and waited-for ends. What depends on who comes first, and should not, is found in some runs instead
-// of once in thousands. tools/soak runs the C++ tests with it.
+// of once in thousands. tools/soak runs the unit and fault tests with it.
 //
 // SIMPLER_DELAYS_SEED, a number, default 1: other delays. The same seed does not repeat a run: the system still chooses
 // who runs. Threads and processes that begin sleep up to 60 ms every other time; every 17th of the other calls sleeps

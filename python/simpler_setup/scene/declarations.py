@@ -96,15 +96,15 @@ def check_subclass(cls: Any) -> None:
 
     Its table tells by its form which level it is for: a decorator of its own, with another level, may follow.
     """
-    own, name = vars(cls), cls.__qualname__
     if not hasattr(cls, "_st_runtime"):
         return
+    own, name, folder = vars(cls), cls.__qualname__, _folder_of(cls)
     if "CALLABLE" in own or "RUNTIME_ENV" in own:
-        cls._st_dir = str(_folder_of(cls))
+        cls._st_dir = str(folder)
     table = own.get("CALLABLE")
     if table:
         check = _check_host_callable if "callables" in table else _check_chip_callable
-        cls.CALLABLE = check(name, table, _folder_of(cls))
+        cls.CALLABLE = check(name, table, folder)
     check_cases(name, own.get("CASES", []))
     _check_attributes(name, cls)
 

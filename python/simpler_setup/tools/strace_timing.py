@@ -227,17 +227,23 @@ def assert_native_overlap(spans: Iterable[Span], *, require_hidden_prepare: bool
     return overlaps
 
 
+def _label(kind: str, name: str, **place: int) -> dict[str, Any]:
+    """An event of a Chrome trace: the name of a process or of one of its threads."""
+    return {"ph": "M", **place, "name": f"{kind}_name", "args": {"name": name}}
+
+
+def _bar(span: Span, about: dict[str, Any], **place: int) -> dict[str, Any]:
+    """An event of a Chrome trace: a span, in microseconds."""
+    return {"ph": "X", **place, "name": span.name, "ts": span.ts / 1e3, "dur": span.dur / 1e3, "args": about}
+
+
 def write_trace(runs: Sequence[list[Span]], path: Path) -> None:
     """A Chrome trace: one process per run, thread 0 the host, thread 1 the device (whose clock begins at 0)."""
     events: list[dict[str, Any]] = []
     for index, run in enumerate(runs):
-        name = f"run {run[0].inv} of process {run[0].pid}"
-        events.append({"ph": "M", "pid": index, "name": "process_name", "args": {"name": name}})
+        events.append(_label("process", f"run {run[0].inv} of process {run[0].pid}", pid=index))
         for span in run:
-            events.append(
-                {"ph": "X", "pid": index, "tid": int(span.on_device), "name": span.name, "ts": span.ts / 1e3,
-                 "dur": span.dur / 1e3, "args": {**span.attrs, "hid": span.hid}}
-            )  # fmt: skip
+            events.append(_bar(span, {**span.attrs, "hid": span.hid}, pid=index, tid=int(span.on_device)))
     path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
@@ -273,17 +279,14 @@ def swimlane(spans: Sequence[Span], anchors: Sequence[dict[str, str]]) -> dict[s
     lanes = _lanes(host)
     events: list[dict[str, Any]] = []
     for pid in dict.fromkeys(span.pid for span in host):
-        events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": f"process {pid}"}})
+        events.append(_label("process", f"process {pid}", pid=pid))
     for (pid, lane), tid in {(span.pid, lanes[i]): span.tid for i, span in enumerate(host)}.items():
         name = f"thread {tid}" + (f", slot {lane // _LANE_STEP}" if lane != tid else "")
-        events.append({"ph": "M", "pid": pid, "tid": lane, "name": "thread_name", "args": {"name": name}})
+        events.append(_label("thread", name, pid=pid, tid=lane))
     submitted: dict[tuple[Any, ...], tuple[Span, int]] = {}
     for index, span in enumerate(host):
-        place = {"pid": span.pid, "tid": lanes[index]}
         about = {"inv": span.inv, "hid": span.hid, "depth": span.depth, **span.attrs}
-        events.append(
-            {"ph": "X", **place, "name": span.name, "ts": span.ts / 1e3, "dur": span.dur / 1e3, "args": about}
-        )
+        events.append(_bar(span, about, pid=span.pid, tid=lanes[index]))
         if span.name.endswith(".submit"):
             submitted[_task_of(span)] = (span, lanes[index])
     for index, span in enumerate(host):

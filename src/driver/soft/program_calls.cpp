@@ -240,21 +240,21 @@ void ProgramCalls::leave_phases(const std::string& args, const abi::RunResult& r
   const auto at = [&](std::int64_t ns) { return begin + counts_of(std::chrono::nanoseconds(ns)); };
   char* const bytes = reinterpret_cast<char*>(buffer);
   abi::PhaseHeader header{};
-  const auto leave = [&](abi::Phase phase, const abi::TimingWindow& window) {  // among those of the first thread
-    if (window.end_ns <= window.begin_ns) return;
+  // Whether there was anything to leave.
+  const auto leave = [&](std::size_t offset, std::size_t index, const abi::TimingWindow& window) {
+    if (window.end_ns <= window.begin_ns) return false;
     const abi::PhaseSpan span{at(window.begin_ns), at(window.end_ns)};
-    std::memcpy(bytes + sizeof header + static_cast<std::size_t>(phase) * sizeof span, &span, sizeof span);
+    std::memcpy(bytes + offset + index * sizeof span, &span, sizeof span);
+    return true;
   };
-  leave(abi::Phase::kRunWall, {0, static_cast<std::int64_t>(result.wall_ns)});
-  leave(abi::Phase::kOrchWindow, result.orchestration);
-  leave(abi::Phase::kSchedWindow, result.scheduling);
-  for (int slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
-    const abi::TimingWindow& window = result.timing_slots[slot];
-    if (window.end_ns <= window.begin_ns) continue;
-    header.tail_used = 1;
-    const abi::PhaseSpan span{at(window.begin_ns), at(window.end_ns)};
-    std::memcpy(bytes + abi::phase_tail_offset(arch_.launch_threads) + static_cast<std::size_t>(slot) * sizeof span,
-                &span, sizeof span);
+  const auto leave_phase = [&](abi::Phase phase, const abi::TimingWindow& window) {  // among those of the first thread
+    leave(sizeof header, static_cast<std::size_t>(phase), window);
+  };
+  leave_phase(abi::Phase::kRunWall, {0, static_cast<std::int64_t>(result.wall_ns)});
+  leave_phase(abi::Phase::kOrchWindow, result.orchestration);
+  leave_phase(abi::Phase::kSchedWindow, result.scheduling);
+  for (std::size_t slot = 0; slot < MAX_TASK_TIMING_SLOTS; ++slot) {
+    if (leave(abi::phase_tail_offset(arch_.launch_threads), slot, result.timing_slots[slot])) header.tail_used = 1;
   }
   std::memcpy(bytes, &header, sizeof header);
 }
